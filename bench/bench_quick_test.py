@@ -1,0 +1,46 @@
+"""Runs `cohort bench` once with almost no work: do the table and the JSON file come out?
+
+    bench_quick_test.py COHORT
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+
+def run(cohort, words, folder):
+    path = pathlib.Path(folder) / "figures.json"
+    done = subprocess.run([cohort, "bench", *words, "--quick", "--json", str(path)],
+                          capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, f"{words} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done.stdout, json.loads(path.read_text())
+
+
+def check(text, figures, metrics):
+    assert "quick: figures mean nothing" in text, text
+    assert not figures["problems"], figures["problems"]
+    found = {metric["name"]: metric["contenders"] for metric in figures["metrics"]}
+    for name in metrics:
+        assert name in text, f"no paragraph \"{name}\" in\n{text}"
+        names = [contender["name"] for contender in found[name]]
+        assert "Cohort" in names, names
+        for contender in found[name]:
+            assert contender["lowest"] <= contender["median"] <= contender["highest"], contender
+            assert contender["lowest"] > 0, contender
+            assert contender["name"] == "Cohort" or contender["ratio"]["median"] > 0, contender
+
+
+def main():
+    cohort = sys.argv[1]
+    with tempfile.TemporaryDirectory() as folder:
+        check(*run(cohort, ["allreduce"], folder),
+              ["sum of 1 KiB, 2 ranks", "sum of 64 KiB, 2 ranks"])
+        check(*run(cohort, ["train", "--only", "mlp"], folder),
+              ["mlp, 2 workers: training", "mlp, 1 worker: training",
+               "mlp, 2 workers: memory of the largest",
+               "from the command to the end of the first step"])
+
+
+main()

@@ -1,0 +1,118 @@
+// Gloo's sum of float32 arrays over TCP loopback between processes this program forks.
+//   peer_gloo_allreduce RANKS BYTES:REPEATS...
+
+#include <gloo/allreduce.h>
+#include <gloo/allreduce_halving_doubling.h>
+#include <gloo/allreduce_ring_chunked.h>
+#include <gloo/barrier.h>
+#include <gloo/math.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/file_store.h>
+#include <gloo/transport/tcp/device.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "bench/own_process.h"
+#include "bench/sum_timing.h"
+
+namespace {
+
+using Sum = std::function<void()>;
+using Context = std::shared_ptr<gloo::Context>;
+
+Sum by_function(const Context& context, std::vector<float>& data,
+                gloo::AllreduceOptions::Algorithm algorithm) {
+  auto options = std::make_shared<gloo::AllreduceOptions>(context);
+  options->setAlgorithm(algorithm);
+  options->setOutput(data.data(), data.size());
+  options->setReduceFunction(
+      static_cast<void (*)(void*, const void*, const void*, std::size_t)>(&gloo::sum<float>));
+  return [options] { gloo::allreduce(*options); };
+}
+
+template <class Algorithm>
+Sum by_class(const Context& context, std::vector<float>& data) {
+  auto algorithm = std::make_shared<Algorithm>(context, std::vector<float*>{data.data()},
+                                               static_cast<int>(data.size()));
+  return [algorithm] { algorithm->run(); };
+}
+
+/// All ranks must take the same algorithm, so rank 0 decides after a short trial of each.
+std::size_t fastest(const Context& context, const std::vector<Sum>& sums, std::size_t* decision) {
+  constexpr int kTrials =
+      5;  // Few, as some take a tenth of a second at sizes others do in no time.
+  std::vector<double> seconds;
+  for (const auto& sum : sums) seconds.push_back(cohort::seconds_per_sum(kTrials, sum));
+  gloo::BarrierOptions barrier(context);
+  gloo::barrier(barrier);
+  if (context->rank == 0) {
+    const auto best = std::min_element(seconds.begin(), seconds.end());
+    *decision = static_cast<std::size_t>(best - seconds.begin());
+  }
+  gloo::barrier(barrier);
+  return *decision;
+}
+
+double time_sum(const Context& context, const cohort::SumPlan& plan, std::size_t* decision) {
+  std::vector<float> data(plan.count);
+  const std::vector<Sum> sums = {
+      by_function(context, data, gloo::AllreduceOptions::Algorithm::RING),
+      by_function(context, data, gloo::AllreduceOptions::Algorithm::BCUBE),
+      by_class<gloo::AllreduceRingChunked<float>>(context, data),
+      by_class<gloo::AllreduceHalvingDoubling<float>>(context, data),
+  };
+  for (const auto& sum : sums) {
+    std::fill(data.begin(), data.end(), cohort::contribution_of(context->rank));
+    sum();
+    cohort::check_sum(data, context->size);
+  }
+  std::fill(data.begin(), data.end(), 0.0f);  // Sums in place would otherwise grow without end.
+  return cohort::seconds_per_sum(plan.repeats, sums[fastest(context, sums, decision)]);
+}
+
+void run_rank(int rank, int world, const std::vector<cohort::SumPlan>& plans,
+              const std::string& folder, std::size_t* decision) {
+  cohort::die_with_parent();
+  cohort::pin_to_core_of(rank);
+  auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr("127.0.0.1"));
+  gloo::rendezvous::FileStore store(folder);
+  auto context = std::make_shared<gloo::rendezvous::Context>(rank, world);
+  context->connectFullMesh(store, device);
+
+  std::vector<double> seconds;
+  for (const auto& plan : plans) seconds.push_back(time_sum(context, plan, decision));
+  if (rank == 0) cohort::print_sums(plans, seconds);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  const int world = std::atoi(argv[1]);
+  const auto plans = cohort::parse_sum_plans({argv + 2, argv + argc});
+  std::string folder = std::filesystem::temp_directory_path() / "cohort-gloo-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) return 1;
+  auto* decision = static_cast<std::size_t*>(mmap(
+      nullptr, sizeof(std::size_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  for (int rank = 0; rank < world; ++rank) {
+    if (fork() != 0) continue;
+    run_rank(rank, world, plans, folder, decision);
+    _exit(0);
+  }
+  bool good = true;
+  for (int rank = 0; rank < world; ++rank) {
+    int status = 0;
+    wait(&status);
+    good = good && status == 0;
+  }
+  std::filesystem::remove_all(folder);
+  return good ? 0 : 1;
+}

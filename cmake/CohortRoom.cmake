@@ -1,0 +1,71 @@
+# A room is a folder of src/: one library of its *.cc files, one test program of its *_test.cc files.
+#
+#   cohort_room(collective DEPENDS transport cluster base [TORCH] [LIBRARIES …])
+#
+# DEPENDS names the lower rooms it includes; TORCH says it may include LibTorch (and shares the
+# precompiled header). Rooms with TORCH are left out when COHORT_WITH_TORCH is off.
+
+add_library(cohort_flags INTERFACE)
+target_include_directories(cohort_flags INTERFACE
+  ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+target_compile_options(cohort_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Werror)
+target_link_libraries(cohort_flags INTERFACE Threads::Threads fmt::fmt)
+if(COHORT_SANITIZE)
+  target_compile_options(cohort_flags INTERFACE
+    -fsanitize=${COHORT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(cohort_flags INTERFACE -fsanitize=${COHORT_SANITIZE})
+endif()
+
+if(COHORT_WITH_TORCH)
+  # LibTorch's headers are system headers to us: their warnings are not ours.
+  add_library(cohort_torch INTERFACE)
+  target_include_directories(cohort_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+  target_link_libraries(cohort_torch INTERFACE ${TORCH_LIBRARIES})
+
+  # <torch/torch.h> takes 20 s to read; every torch room reuses this one reading of it.
+  file(WRITE ${PROJECT_BINARY_DIR}/torch_pch.cc "\n")
+  add_library(cohort_pch OBJECT ${PROJECT_BINARY_DIR}/torch_pch.cc)
+  target_link_libraries(cohort_pch PRIVATE cohort_flags cohort_torch)
+  target_precompile_headers(cohort_pch PRIVATE <torch/torch.h>)
+endif()
+
+function(cohort_use_torch target)
+  target_link_libraries(${target} PUBLIC cohort_torch)
+  target_precompile_headers(${target} REUSE_FROM cohort_pch)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL EXECUTABLE)
+    # The header was read with -fPIC; with -fPIE, which programs get, the compiler refuses it.
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
+endfunction()
+
+function(cohort_room name)
+  cmake_parse_arguments(ROOM "TORCH" "" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
+  if(ROOM_TORCH AND NOT COHORT_WITH_TORCH)
+    return()
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(TRANSFORM ROOM_DEPENDS PREPEND cohort_)
+
+  add_library(cohort_${name} STATIC ${sources} ${ROOM_SOURCES})
+  target_link_libraries(cohort_${name} PUBLIC cohort_flags ${ROOM_DEPENDS} ${ROOM_LIBRARIES})
+  if(ROOM_TORCH)
+    cohort_use_torch(cohort_${name})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY COHORT_ROOMS cohort_${name})
+
+  if(COHORT_BUILD_TESTS AND tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE cohort_${name} GTest::gmock GTest::gtest_main)
+    if(ROOM_TORCH)
+      cohort_use_torch(${name}_test)
+    endif()
+    add_test(NAME ${name} COMMAND ${name}_test)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  endif()
+endfunction()

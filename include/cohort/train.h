@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cohort/job.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+/// One process or thread of a run.
+struct TaskSummary {
+  std::string role;
+  int rank = 0;
+  std::string host;
+  std::int64_t pid = 0;
+  std::int64_t peak_rss_bytes = 0;
+};
+
+/// How a run went: the fields of summary.json, by the same names.
+struct Summary {
+  std::string status;  ///< completed, failed, interrupted.
+  std::string strategy;
+  std::string engine;
+  std::int64_t workers = 0;
+  std::int64_t servers = 0;
+  std::int64_t steps = 0;
+  double epochs = 0;
+  std::int64_t samples = 0;
+  double seconds = 0;
+  std::optional<double> samples_per_second;
+  std::optional<double> loss;      ///< On the validation set.
+  std::optional<double> accuracy;  ///< On the validation set; only where targets are classes.
+  std::int64_t bytes_sent = 0;
+  std::int64_t bytes_received = 0;
+  std::int64_t restarts = 0;
+  std::vector<std::string> failures;
+  std::map<std::string, double> phase_seconds;  ///< The mean over the workers.
+  std::vector<TaskSummary> tasks;
+  std::string run_dir;
+  int exit_code = 0;  ///< What `cohort train` exits with.
+};
+
+/// What a run shows and where it writes, apart from what it computes.
+struct RunOptions {
+  std::string run_dir;  ///< Empty: runs/<name>-<date>-<time>.
+  bool quiet = false;
+  bool json_log = false;
+};
+
+/// Trains `job` and returns when it is over. Starts the job's workers by fork(), so call it before
+/// the program starts threads of its own; the workers run the job's functions, the caller's
+/// process only watches them. Throws Error for a wrong job; a run that started and failed is
+/// reported in Summary::status, ::failures and ::exit_code.
+Summary train(const Job& job, const RunOptions& options = {});
+
+}  // namespace cohort

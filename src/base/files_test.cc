@@ -1,0 +1,107 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "base/fail.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+ErrorCode code_of(const std::function<void()>& act, const std::string& words) {
+  try {
+    act();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr(words));
+    return error.code();
+  }
+  ADD_FAILURE() << "nothing was thrown; expected " << words;
+  return ErrorCode::invalid;
+}
+
+std::ptrdiff_t entries_of(const fs::path& folder) {
+  return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
+}
+
+class Files : public testing::Test {
+ protected:
+  const TemporaryFolder folder_;
+  const fs::path path_ = folder_.path() / "file";
+};
+
+TEST_F(Files, WhatIsWrittenIsRead) {
+  std::string bytes(200'000, 'x');
+  bytes[70'000] = '\0';
+  write_file_atomically(path_, bytes);
+  EXPECT_EQ(read_file(path_), bytes);
+  write_file_atomically(path_, "");
+  EXPECT_EQ(read_file(path_), "");
+  EXPECT_EQ(entries_of(folder_.path()), 1) << "a temporary file was left";
+}
+
+TEST_F(Files, ReadingAMissingFileSaysWhich) {
+  EXPECT_EQ(code_of([&] { read_file(path_); }, path_), ErrorCode::not_found);
+}
+
+TEST_F(Files, ReadingAFolderIsAnIoError) {
+  EXPECT_EQ(code_of([&] { read_file(folder_.path()); }, folder_.path()), ErrorCode::io);
+}
+
+TEST_F(Files, WritingIntoAMissingFolderSaysWhere) {
+  const fs::path lost = folder_.path() / "missing" / "file";
+  EXPECT_EQ(code_of([&] { write_file_atomically(lost, "x"); }, lost), ErrorCode::io);
+}
+
+TEST_F(Files, WritingOverAFolderFailsAndLeavesNothing) {
+  fs::create_directories(path_ / "inside");
+  EXPECT_EQ(code_of([&] { write_file_atomically(path_, "x"); }, path_), ErrorCode::io);
+  EXPECT_EQ(entries_of(folder_.path()), 1);
+}
+
+TEST_F(Files, AnAtomicFileAppearsOnlyWhenCommitted) {
+  write_file_atomically(path_, "old");
+  {
+    AtomicFile file(path_);
+    file.write("new ");
+    file.write("words");
+    EXPECT_EQ(read_file(path_), "old");
+    file.commit();
+  }
+  EXPECT_EQ(read_file(path_), "new words");
+}
+
+TEST_F(Files, AnAtomicFileThatIsNotCommittedLeavesTheOldOneAlone) {
+  write_file_atomically(path_, "old");
+  { AtomicFile(path_).write("half of the n"); }
+  EXPECT_EQ(read_file(path_), "old");
+  EXPECT_EQ(entries_of(folder_.path()), 1);
+}
+
+TEST_F(Files, AFullDiskIsNoSpace) {
+  const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(full);
+  EXPECT_EQ(code_of([&] { write_all(full.get(), "x", "/dev/full"); }, "/dev/full"),
+            ErrorCode::no_space);
+}
+
+TEST(TemporaryFolder, IsOnesOwnAndGoesWithItsOwner) {
+  fs::path path;
+  {
+    const TemporaryFolder one;
+    const TemporaryFolder other;
+    EXPECT_NE(one.path(), other.path());
+    path = one.path();
+    std::ofstream(path / "file") << "x";
+    EXPECT_TRUE(fs::is_directory(path));
+  }
+  EXPECT_FALSE(fs::exists(path));
+}
+
+}  // namespace
+}  // namespace cohort

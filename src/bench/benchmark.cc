@@ -1,0 +1,163 @@
+#include "bench/benchmark.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/deadline.h"
+#include "base/fail.h"
+#include "base/files.h"
+#include "base/nearest_name.h"
+#include "bench/table.h"
+
+namespace cohort {
+namespace {
+
+constexpr int kFewestRounds = 7;
+
+void check(const BenchOptions& options) {
+  if (options.quick || options.rounds >= kFewestRounds) return;
+  fail(ErrorCode::invalid,
+       "{} rounds are too few to compare anything on a machine whose speed varies; --rounds must "
+       "be at least {}, or use --quick to only see that everything runs",
+       options.rounds, kFewestRounds);
+}
+
+bool listed(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+template <class Named>
+std::vector<std::string> names_of(const std::vector<Named>& all) {
+  std::vector<std::string> names;
+  for (const auto& one : all) {
+    if (!listed(names, one.name)) names.push_back(one.name);
+  }
+  return names;
+}
+
+/// Keeps those of `all` that are in `only`, unless none is: then the words speak of something else.
+template <class Named>
+void narrow(std::vector<Named>& all, const std::vector<std::string>& only) {
+  const auto meant = [&](const Named& one) { return listed(only, one.name); };
+  if (std::none_of(all.begin(), all.end(), meant)) return;
+  std::erase_if(all, [&](const Named& one) { return !meant(one); });
+}
+
+void select(Benchmark& benchmark, const std::vector<std::string>& only) {
+  auto known = names_of(benchmark.cases);
+  for (const auto& name : names_of(benchmark.contenders)) known.push_back(name);
+  for (const auto& name : names_of(benchmark.left_out)) known.push_back(name);
+  for (const auto& name : only) check_known("--only", name, known);
+
+  const std::string reference = benchmark.contenders.front().name;
+  narrow(benchmark.cases, only);
+  auto with_reference = only;
+  const auto named = names_of(benchmark.contenders);
+  const bool some = std::any_of(only.begin(), only.end(),
+                                [&](const std::string& name) { return listed(named, name); });
+  if (some) with_reference.push_back(reference);
+  narrow(benchmark.contenders, with_reference);
+}
+
+class Rounds {
+ public:
+  explicit Rounds(const Benchmark& benchmark) : benchmark_(benchmark) {}
+
+  void run(int round) {
+    for (const auto& one_case : benchmark_.cases) {
+      for (std::size_t i = 0; i < benchmark_.contenders.size(); ++i) {
+        const auto turn = (i + static_cast<std::size_t>(round)) % benchmark_.contenders.size();
+        const auto& contender = benchmark_.contenders[turn];
+        if (contender.takes_part(one_case)) measure(one_case, contender, round);
+      }
+    }
+  }
+
+  Results results;
+  std::vector<std::string> problems;
+  bool reference_failed = false;
+
+ private:
+  void measure(const Case& one_case, const Contender& contender, int round) {
+    const Finished finished = run_together(contender.group(one_case));
+    std::string problem = finished.problem;
+    if (finished.succeeded) problem = take(finished, one_case, contender, round);
+    if (problem.empty()) return;
+    problems.push_back(fmt::format("{}, {}, {} workers, round {}: {}", contender.label,
+                                   one_case.name, one_case.workers, round + 1, problem));
+    reference_failed |= contender.name == benchmark_.contenders.front().name;
+  }
+
+  /// What is wrong with the output, or nothing.
+  std::string take(const Finished& finished, const Case& one_case, const Contender& contender,
+                   int round) {
+    try {
+      Run run{one_case, contender, {}, finished.started_at};
+      for (const auto& output : finished.outputs)
+        run.lines.push_back(nlohmann::json::parse(output));
+      for (const auto& reading : benchmark_.read(run)) {
+        results.add(reading.metric, reading.label, round, reading.value);
+      }
+      return "";
+    } catch (const nlohmann::json::exception& error) {
+      return fmt::format("printed no line of JSON that can be read ({})", error.what());
+    }
+  }
+
+  const Benchmark& benchmark_;
+};
+
+void say(const std::string& text) {
+  fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+void write_json(const std::string& path, const Benchmark& benchmark, const BenchOptions& options,
+                const Rounds& rounds) {
+  std::vector<std::string> reasons;
+  for (const auto& one : benchmark.left_out) reasons.push_back(one.reason);
+  const nlohmann::json document = {
+      {"benchmark", benchmark.name},
+      {"rounds", options.rounds},
+      {"quick", options.quick},
+      {"reference", benchmark.contenders.front().label},
+      {"metrics", rounds.results.to_json(benchmark.contenders.front().label)},
+      {"left_out", reasons},
+      {"problems", rounds.problems},
+  };
+  write_file_atomically(path, document.dump(2) + "\n");
+}
+
+}  // namespace
+
+int run_benchmark(Benchmark benchmark, const BenchOptions& wanted) {
+  BenchOptions options = wanted;
+  check(options);
+  select(benchmark, options.only);
+  if (options.quick) {
+    options.rounds = 1;
+    say("quick: figures mean nothing");
+  }
+  for (const auto& one : benchmark.left_out) say("left out: " + one.reason);
+
+  Rounds rounds(benchmark);
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  for (int round = 0; round < options.rounds; ++round) {
+    if (terminal) fmt::print(stderr, "\rround {} of {}", round + 1, options.rounds);
+    rounds.run(round);
+  }
+  if (terminal) fmt::print(stderr, "\r\033[K");
+
+  say(
+      fmt::format("rounds: {}, interleaved; one core per worker; the last column is how many times "
+                  "better {} is (median of the rounds' ratios)\n",
+                  options.rounds, benchmark.contenders.front().label));
+  say(format_table(rounds.results, benchmark.contenders.front().label));
+  for (const auto& problem : rounds.problems) say("failed: " + problem);
+  if (!options.json_path.empty()) write_json(options.json_path, benchmark, options, rounds);
+  return rounds.reference_failed ? 1 : 0;
+}
+
+}  // namespace cohort

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/benchmark.h"
+
+namespace cohort {
+
+/// Sums of float32 arrays between processes of one machine: Cohort's shared memory, a bare loop,
+/// Open MPI, Gloo.
+Benchmark allreduce_benchmark(bool quick);
+
+/// Training of four networks, 2 workers and 1: Cohort, DistributedDataParallel, a plain LibTorch
+/// loop, that loop with MPI, and two processes that do not talk.
+Benchmark train_benchmark(bool quick);
+
+/// The same contenders, only from the start of the command to the end of the first step.
+Benchmark start_benchmark(bool quick);
+
+/// What Cohort's own contenders run in a process of their own; `words` are those after
+/// `cohort bench worker`. Prints one line of JSON.
+void run_bench_worker(const std::vector<std::string>& words);
+
+/// The two kinds of worker: sums (words: "cohort" or "bare", ranks, BYTES:REPEATS...) and training
+/// (words: network, workers, steps not timed, steps timed).
+void run_sum_worker(const std::vector<std::string>& words);
+void run_train_worker(const std::vector<std::string>& words);
+
+}  // namespace cohort

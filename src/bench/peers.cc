@@ -1,0 +1,91 @@
+#include "bench/peers.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/fail.h"
+#include "base/unique_fd.h"
+
+namespace cohort {
+namespace {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+const Environment kOneThread = {{"OMP_NUM_THREADS", "1"}, {"OPENBLAS_NUM_THREADS", "1"}};
+
+Environment with_one_thread(Environment environment) {
+  environment.insert(environment.end(), kOneThread.begin(), kOneThread.end());
+  return environment;
+}
+
+std::filesystem::path own_binary() {
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
+
+}  // namespace
+
+const PeerSetting& as_installed() {
+  static const PeerSetting setting{"", kOneThread, false};
+  return setting;
+}
+
+const PeerSetting& tuned() {
+  static const PeerSetting setting{", tuned",
+                                   with_one_thread({{"MALLOC_MMAP_THRESHOLD_", "1073741824"},
+                                                    {"MALLOC_TRIM_THRESHOLD_", "17179869184"}}),
+                                   true};
+  return setting;
+}
+
+std::optional<std::string> peer_program(const std::string& name) {
+  const auto path = own_binary().parent_path() / "bench" / name;
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  return path.string();
+}
+
+std::optional<std::string> python_with_torch() {
+  // The system's Python first: distributions' packages serve only that one, and users often have
+  // another one before it in PATH.
+  for (const std::string python : {"/usr/bin/python3", "python3"}) {
+    const Program probe{{python, "-c", "import torch.distributed"}, {}, -1};
+    if (run_together({{probe}}).succeeded) return python;
+  }
+  return std::nullopt;
+}
+
+Program under_mpirun(int ranks, const std::string& program, const std::vector<std::string>& words) {
+  // The ranks bind themselves, as mpirun cannot bind more ranks than there are cores.
+  return {joined({"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n",
+                  std::to_string(ranks), program},
+                 words),
+          {},
+          -1};
+}
+
+Program own_worker(const std::vector<std::string>& words) {
+  return {joined({own_binary(), "bench", "worker"}, words), kOneThread, -1};
+}
+
+std::vector<std::string> joined(std::vector<std::string> first,
+                                const std::vector<std::string>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+int free_port() {
+  const UniqueFd probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  if (bind(probe.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    fail_errno("cannot find a free port for a measured program");
+  }
+  return ntohs(address.sin_port);
+}
+
+}  // namespace cohort

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/process.h"
+
+namespace cohort {
+
+/// Where `cohort bench` finds the programs it runs, and with which settings.
+
+/// How a peer is run: as its packages install it, or with every setting Cohort gives itself.
+struct PeerSetting {
+  std::string suffix;  ///< Of its label.
+  std::vector<std::pair<std::string, std::string>> environment;
+  bool own_network = false;
+};
+
+/// Both are bound to one core per worker and have one thread. The tuned one keeps large blocks of
+/// memory instead of asking for fresh pages each step, and has TCP reno where it can.
+const PeerSetting& as_installed();
+const PeerSetting& tuned();
+
+/// The path of a program of bench/, or nothing where it was not built.
+std::optional<std::string> peer_program(const std::string& name);
+
+/// A Python that has PyTorch.
+std::optional<std::string> python_with_torch();
+
+/// `program` as `ranks` processes under mpirun.
+Program under_mpirun(int ranks, const std::string& program, const std::vector<std::string>& words);
+
+/// This command as `cohort bench worker WORDS...`.
+Program own_worker(const std::vector<std::string>& words);
+
+/// Words said one after the other.
+std::vector<std::string> joined(std::vector<std::string> first,
+                                const std::vector<std::string>& second);
+
+/// A TCP port of the loopback nobody uses now.
+int free_port();
+
+}  // namespace cohort

@@ -1,0 +1,151 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <functional>
+#include <span>
+#include <stdexcept>
+
+#include "base/fail.h"
+#include "base/nearest_name.h"
+#include "base/vectorize.h"
+#include "bench/benchmarks.h"
+#include "bench/own_process.h"
+#include "bench/sum_timing.h"
+#include "cluster/shared_memory.h"
+#include "collective/host_reduction.h"
+
+namespace cohort {
+namespace {
+
+constexpr double kTimeoutSeconds = 60;
+
+/// One rank's part in timing one size. Returns the seconds of a sum.
+using RankTiming = std::function<double(int rank, int world, const SumPlan&, const SharedMemory&)>;
+
+struct Contestant {
+  std::function<std::size_t(int world, std::size_t count)> bytes_needed;
+  RankTiming time;
+};
+
+// ---- The bare loop: rank 0's array += all others', each rank a part of it.
+
+/// A count of arrivals per rank, each on a cache line of its own. Only ever spins.
+struct alignas(64) Arrivals {
+  std::atomic<unsigned> count;
+};
+
+class SpinBarrier {
+ public:
+  SpinBarrier(int rank, int world, std::byte* region)
+      : rank_(rank), world_(world), arrivals_(reinterpret_cast<Arrivals*>(region)) {}
+
+  void wait() {
+    arrivals_[rank_].count.store(++passed_, std::memory_order_release);
+    for (int peer = 0; peer < world_; ++peer) {
+      while (arrivals_[peer].count.load(std::memory_order_acquire) < passed_) {
+      }
+    }
+  }
+
+ private:
+  int rank_;
+  int world_;
+  Arrivals* arrivals_;
+  unsigned passed_ = 0;
+};
+
+COHORT_VECTORIZE void add(float* __restrict sum, const float* __restrict values,
+                          std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) sum[i] += values[i];
+}
+
+constexpr std::size_t kBarrierBytes = 4096;
+
+std::size_t bare_bytes(int world, std::size_t count) {
+  return kBarrierBytes + static_cast<std::size_t>(world) * count * sizeof(float);
+}
+
+double time_bare(int rank, int world, const SumPlan& plan, const SharedMemory& memory) {
+  pin_to_core_of(rank);
+  SpinBarrier barrier(rank, world, memory.data());
+  auto* arrays = reinterpret_cast<float*>(memory.data() + kBarrierBytes);
+  const auto array = [&](int of) { return arrays + static_cast<std::size_t>(of) * plan.count; };
+  const Segment mine = segment_of(plan.count, world, rank);
+  const auto sum = [&] {
+    barrier.wait();
+    for (int peer = 1; peer < world; ++peer) {
+      add(array(0) + mine.begin, array(peer) + mine.begin, mine.size());
+    }
+    barrier.wait();
+  };
+  std::fill_n(array(rank), plan.count, contribution_of(rank));
+  sum();
+  check_sum(std::span(array(0), plan.count), world);
+  barrier.wait();
+  std::fill_n(array(rank), plan.count, 0.0F);  // The sum would otherwise grow without end.
+  return seconds_per_sum(plan.repeats, sum);
+}
+
+// ---- Cohort
+
+std::size_t cohort_bytes(int world, std::size_t count) {
+  return HostReduction::bytes_needed({world, count, count});
+}
+
+double time_cohort(int rank, int world, const SumPlan& plan, const SharedMemory& memory) {
+  const auto policy = WaitPolicy::for_ranks(world, static_cast<int>(allowed_cores().size()));
+  pin_to_core_of(rank);
+  HostReduction reduction(rank, {world, plan.count, plan.count}, {memory.data(), memory.size()},
+                          PeerWatch(), policy);
+  const auto deadline = Deadline::in_seconds(kTimeoutSeconds);
+  const auto sum = [&] { reduction.all_reduce(plan.count, deadline); };
+  const auto own = reduction.contribution(rank);
+  std::fill(own.begin(), own.end(), contribution_of(rank));
+  sum();
+  check_sum(reduction.shared().first(plan.count), world);
+  return seconds_per_sum(plan.repeats, sum);
+}
+
+// ---- Both
+
+/// Runs every rank in a process of its own; returns what rank 0 measured.
+double time_in_processes(const Contestant& contestant, int world, const SumPlan& plan) {
+  const auto memory = SharedMemory::create(contestant.bytes_needed(world, plan.count));
+  const auto answer = SharedMemory::create(sizeof(double));
+  for (int rank = 0; rank < world; ++rank) {
+    if (fork() != 0) continue;
+    die_with_parent();
+    try {
+      const double seconds = contestant.time(rank, world, plan, memory);
+      if (rank == 0) *reinterpret_cast<double*>(answer.data()) = seconds;
+      _exit(0);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
+      _exit(1);
+    }
+  }
+  for (int rank = 0; rank < world; ++rank) {
+    int status = 0;
+    wait(&status);
+    if (status != 0) fail(ErrorCode::peer_lost, "a rank of the measured sum failed");
+  }
+  return *reinterpret_cast<const double*>(answer.data());
+}
+
+}  // namespace
+
+void run_sum_worker(const std::vector<std::string>& words) {
+  if (words.size() < 3) fail(ErrorCode::invalid, "usage: sum cohort|bare RANKS BYTES:REPEATS...");
+  check_known("contestant", words[0], {"cohort", "bare"});
+  const Contestant contestant = words[0] == "bare" ? Contestant{bare_bytes, time_bare}
+                                                   : Contestant{cohort_bytes, time_cohort};
+  const int world = std::stoi(words[1]);
+  const auto plans = parse_sum_plans({words.begin() + 2, words.end()});
+  std::vector<double> seconds;
+  for (const auto& plan : plans) seconds.push_back(time_in_processes(contestant, world, plan));
+  print_sums(plans, seconds);
+}
+
+}  // namespace cohort

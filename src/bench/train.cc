@@ -1,0 +1,190 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "bench/benchmarks.h"
+#include "bench/own_process.h"
+#include "bench/peers.h"
+
+namespace cohort {
+namespace {
+
+/// A network of bench/networks.h, and how many steps of it are run: those that are not timed, then
+/// those that are, one or two seconds on a core.
+struct Network {
+  std::string name;
+  int skipped;
+  int steps;
+};
+
+const std::vector<Network> kNetworks = {
+    {"mlp", 5, 150}, {"wide-mlp", 5, 8}, {"conv", 5, 12}, {"transformer", 2, 4}};
+
+constexpr const char* kReference = "Cohort";
+
+double sum_of(const Run& run, const char* field) {
+  double sum = 0;
+  for (const auto& line : run.lines) sum += line.at(field).get<double>();
+  return sum;
+}
+
+double most_of(const Run& run, const char* field) {
+  double most = 0;
+  for (const auto& line : run.lines) most = std::max(most, line.at(field).get<double>());
+  return most;
+}
+
+Reading start_reading(const Run& run) {
+  const std::string label =
+      run.what.workers == 1 && run.who.label == kReference ? "Cohort, 1 worker" : run.who.label;
+  const Metric metric{"from the command to the end of the first step", Unit::seconds};
+  return {metric, label, most_of(run, "first_step_at") - run.started_at};
+}
+
+std::vector<Reading> read_training(const Run& run) {
+  const std::string& network = run.what.name;
+  const Metric one_worker{network + ", 1 worker: training", Unit::samples_per_second};
+  const Metric two_workers{network + ", 2 workers: training", Unit::samples_per_second};
+  const Metric memory{network + ", 2 workers: memory of the largest", Unit::bytes};
+
+  const double rate = sum_of(run, "samples_per_second");
+  std::vector<Reading> readings;
+  if (run.what.workers == 1) {
+    readings.push_back({one_worker, run.who.label, rate});
+    if (run.who.label == kReference) readings.push_back({two_workers, "Cohort, 1 worker", rate});
+  } else {
+    readings.push_back({two_workers, run.who.label, rate});
+    readings.push_back({memory, run.who.label, most_of(run, "peak_rss_bytes")});
+  }
+  if (network == kNetworks.front().name) readings.push_back(start_reading(run));
+  return readings;
+}
+
+Contender cohort_itself() {
+  const auto group = [](const Case& one_case) {
+    auto worker = own_worker(joined({"train", one_case.words[0], std::to_string(one_case.workers)},
+                                    {one_case.words.begin() + 1, one_case.words.end()}));
+    if (one_case.workers == 1) worker.core = allowed_cores().front();
+    return ProgramGroup{{worker}};
+  };
+  return {"cohort", kReference, group};
+}
+
+bool one_worker(const Case& one_case) {
+  return one_case.workers == 1;
+}
+bool several_workers(const Case& one_case) {
+  return one_case.workers > 1;
+}
+
+Contender distributed_data_parallel(const std::string& python, const std::string& script,
+                                    const PeerSetting& setting) {
+  const auto group = [=](const Case& one_case) {
+    ProgramGroup ranks{{}, setting.own_network};
+    const std::string port = std::to_string(free_port());
+    for (int rank = 0; rank < one_case.workers; ++rank) {
+      Program program{joined({python, script}, one_case.words), setting.environment, -1};
+      program.environment.insert(program.environment.end(),
+                                 {{"RANK", std::to_string(rank)},
+                                  {"WORLD_SIZE", std::to_string(one_case.workers)},
+                                  {"MASTER_ADDR", "127.0.0.1"},
+                                  {"MASTER_PORT", port},
+                                  {"GLOO_SOCKET_IFNAME", "lo"}});
+      ranks.programs.push_back(program);
+    }
+    return ranks;
+  };
+  return {"ddp", "PyTorch DDP" + setting.suffix, group, several_workers};
+}
+
+Contender loop_with_mpi(const std::string& program, const PeerSetting& setting) {
+  const auto group = [=](const Case& one_case) {
+    Program ranks = under_mpirun(one_case.workers, program, one_case.words);
+    ranks.environment = setting.environment;
+    return ProgramGroup{{ranks}};
+  };
+  return {"mpi", "LibTorch loop with MPI_Allreduce" + setting.suffix, group, several_workers};
+}
+
+/// As many plain loops at once as there are workers.
+ProgramGroup plain_loops(const std::string& program, const PeerSetting& setting,
+                         const Case& one_case) {
+  const auto cores = allowed_cores();
+  ProgramGroup loops;
+  for (int rank = 0; rank < one_case.workers; ++rank) {
+    const int core = cores[static_cast<std::size_t>(rank) % cores.size()];
+    loops.programs.push_back({joined({program}, one_case.words), setting.environment, core});
+  }
+  return loops;
+}
+
+Contender plain_loop(const std::string& program, const PeerSetting& setting) {
+  const auto group = [=](const Case& one_case) { return plain_loops(program, setting, one_case); };
+  return {"plain", "plain LibTorch loop" + setting.suffix, group, one_worker};
+}
+
+Contender silent_loops(const std::string& program, const PeerSetting& setting) {
+  const auto group = [=](const Case& one_case) { return plain_loops(program, setting, one_case); };
+  return {"silent", "two plain loops that do not talk" + setting.suffix, group, several_workers};
+}
+
+void add_peers(Benchmark& benchmark) {
+  auto& contenders = benchmark.contenders;
+  const auto script = peer_program("ddp_train.py");
+  const auto python = script ? python_with_torch() : std::nullopt;
+  const auto mpi_loop = in_path("mpirun") ? peer_program("mpi_train") : std::nullopt;
+  const auto loop = peer_program("plain_train");
+  for (const PeerSetting* setting : {&as_installed(), &tuned()}) {
+    if (python) contenders.push_back(distributed_data_parallel(*python, *script, *setting));
+    if (mpi_loop) contenders.push_back(loop_with_mpi(*mpi_loop, *setting));
+    if (loop) contenders.push_back(plain_loop(*loop, *setting));
+  }
+  if (loop) contenders.push_back(silent_loops(*loop, tuned()));  // A limit, so at its best.
+  if (!python) {
+    benchmark.left_out.push_back({"ddp", "PyTorch DDP (Debian package python3-torch)"});
+  }
+  if (!mpi_loop) {
+    benchmark.left_out.push_back(
+        {"mpi", "the loop with MPI (Debian packages openmpi-bin, libopenmpi-dev)"});
+  }
+  if (!loop) {
+    benchmark.left_out.push_back({"plain", "plain loops (built with -DCOHORT_BUILD_BENCH=ON)"});
+    benchmark.left_out.push_back({"silent", "silent loops (built with -DCOHORT_BUILD_BENCH=ON)"});
+  }
+}
+
+Case make_case(const Network& network, int workers) {
+  return {network.name,
+          workers,
+          {network.name, std::to_string(network.skipped), std::to_string(network.steps)}};
+}
+
+}  // namespace
+
+Benchmark train_benchmark(bool quick) {
+  Benchmark benchmark;
+  benchmark.name = "train";
+  benchmark.read = read_training;
+  for (auto network : kNetworks) {
+    if (quick) network = {network.name, 1, 1};
+    for (const int workers : {2, 1}) benchmark.cases.push_back(make_case(network, workers));
+  }
+  benchmark.contenders.push_back(cohort_itself());
+  add_peers(benchmark);
+  return benchmark;
+}
+
+Benchmark start_benchmark(bool quick) {
+  Benchmark benchmark = train_benchmark(quick);
+  benchmark.name = "start";
+  benchmark.read = [](const Run& run) { return std::vector<Reading>{start_reading(run)}; };
+  benchmark.cases.clear();
+  for (const int workers : {2, 1}) {
+    benchmark.cases.push_back(make_case({kNetworks.front().name, 1, 1}, workers));
+  }
+  std::erase_if(benchmark.contenders, [](const auto& one) { return one.name == "silent"; });
+  return benchmark;
+}
+
+}  // namespace cohort

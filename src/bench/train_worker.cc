@@ -1,0 +1,155 @@
+#include <cohort/cohort.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+
+#include "base/fail.h"
+#include "base/files.h"
+#include "base/nearest_name.h"
+#include "bench/benchmarks.h"
+#include "bench/own_process.h"
+#include "cluster/shared_memory.h"
+
+namespace cohort {
+namespace {
+
+constexpr int kMostWorkers = 64;
+
+/// When each worker computed which loss: one moment of every step, seen from outside of what is
+/// measured, and written by the workers for the process that started them.
+class StepStamps {
+ public:
+  explicit StepStamps(int steps)
+      : steps_(steps), memory_(SharedMemory::create(sizeof(Table) + bytes_of(kMostWorkers))) {}
+
+  /// The loss of a worker's next step is being computed, in the worker's process.
+  void stamp() {
+    if (owner_ != getpid()) {
+      owner_ = getpid();
+      worker_ = table().workers.fetch_add(1);
+      step_ = 0;
+    }
+    if (worker_ < kMostWorkers && step_ < steps_) row(worker_)[step_++] = seconds_now();
+  }
+
+  int workers() const { return std::min(table().workers.load(), kMostWorkers); }
+
+  /// When the last worker was in `step`.
+  double last(int step) const {
+    double at = 0;
+    for (int worker = 0; worker < workers(); ++worker) at = std::max(at, row(worker)[step]);
+    return at;
+  }
+
+ private:
+  struct alignas(64) Table {
+    std::atomic<int> workers;
+  };
+
+  std::size_t bytes_of(int workers) const {
+    return static_cast<std::size_t>(workers) * static_cast<std::size_t>(steps_) * sizeof(double);
+  }
+  Table& table() const { return *reinterpret_cast<Table*>(memory_.data()); }
+  double* row(int worker) const {
+    return reinterpret_cast<double*>(memory_.data() + sizeof(Table) + bytes_of(worker));
+  }
+
+  int steps_;
+  SharedMemory memory_;
+  pid_t owner_ = 0;
+  int worker_ = 0;
+  int step_ = 0;
+};
+
+struct Network {
+  ModelOptions model;
+  std::shared_ptr<const Dataset> data;
+  std::int64_t batch = 64;  ///< Of one worker.
+};
+
+/// The networks of bench/networks.h, by Cohort's presets, on random data.
+Network make_network(const std::string& name) {
+  check_known("network", name, {"mlp", "wide-mlp", "conv", "transformer"});
+  constexpr int kSamples = 2048;
+  torch::manual_seed(1);
+  Network network;
+  if (name == "transformer") {
+    network.model.preset = "gpt-mini";
+    network.model.width = 256;
+    network.model.depth = 4;
+    network.model.heads = 4;
+    network.batch = 8;
+    auto ids = torch::randint(1000, {256, 129}, torch::kLong);
+    ids[0][0] = ids[0][1] = 999;  // The vocabulary is known by its largest id.
+    network.data = std::make_shared<TensorDataset>(ids.slice(1, 0, 128).contiguous(),
+                                                   ids.slice(1, 1, 129).contiguous());
+    return network;
+  }
+  const bool images = name == "conv";
+  network.model.preset = images ? "lenet" : "mlp";
+  if (name == "mlp") network.model.hidden = {512, 256};
+  if (name == "wide-mlp") network.model.hidden = {4096, 2048};
+  network.data = std::make_shared<TensorDataset>(
+      images ? torch::randn({kSamples, 1, 28, 28}) : torch::randn({kSamples, 784}),
+      torch::randint(10, {kSamples}, torch::kLong));
+  return network;
+}
+
+Job make_job(const Network& network, int workers, StepStamps& stamps) {
+  Job job;
+  job.name = "bench";
+  job.model = network.model;
+  job.data.own_train = network.data;
+  job.train.batch = network.batch * workers;
+  job.train.optimizer = {.kind = "sgd", .lr = 0.01, .momentum = 0.9};
+  job.train.validate = "never";
+  job.train.own_loss = [&stamps](const at::Tensor& output, const at::Tensor& target) {
+    stamps.stamp();
+    return torch::nn::functional::cross_entropy(output.flatten(0, -2), target.flatten());
+  };
+  job.cluster.workers = workers;
+  job.cluster.threads = 1;
+  job.log.every_steps = 1'000'000;
+  job.log.tensorboard = false;
+  return job;
+}
+
+std::int64_t largest_rss(const Summary& summary) {
+  std::int64_t largest = 0;
+  for (const auto& task : summary.tasks) {
+    if (task.role == "worker" || task.role == "chief") {
+      largest = std::max(largest, task.peak_rss_bytes);
+    }
+  }
+  return largest;
+}
+
+}  // namespace
+
+void run_train_worker(const std::vector<std::string>& words) {
+  if (words.size() != 4) fail(ErrorCode::invalid, "usage: train NETWORK WORKERS SKIPPED STEPS");
+  const int workers = std::stoi(words[1]);
+  const int skipped = std::stoi(words[2]);
+  const int steps = std::stoi(words[3]);
+  const Network network = make_network(words[0]);
+
+  // A stamp is in the middle of its step, so one step more has to begin than is timed.
+  StepStamps stamps(skipped + steps + 1);
+  Job job = make_job(network, workers, stamps);
+  job.train.steps = skipped + steps + 1;
+  const TemporaryFolder folder;
+  const Summary summary =
+      train(job, {.run_dir = (folder.path() / "run").string(), .quiet = true, .json_log = false});
+  if (summary.exit_code != 0 || stamps.workers() != workers) {
+    fail(ErrorCode::io, "the measured run {}: {}", summary.status,
+         summary.failures.empty() ? "no worker computed a loss" : summary.failures.front());
+  }
+  const double seconds = stamps.last(skipped + steps) - stamps.last(skipped);
+  const double samples = static_cast<double>(steps * workers * network.batch);
+  std::printf("{\"samples_per_second\": %.6g, \"first_step_at\": %.6f, \"peak_rss_bytes\": %lld}\n",
+              samples / seconds, stamps.last(1), static_cast<long long>(largest_rss(summary)));
+}
+
+}  // namespace cohort

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace cohort {
+
+/// The safetensors format: the header's length (u64, little endian), a header in JSON, the values.
+/// The header gives for each name the dtype, the shape and the place [begin, end) of its values,
+/// counted from the first byte after the header; the places leave no hole. Nothing in such a file
+/// is ever executed.
+
+/// A tensor to write; the names and values are the caller's. As many values as the shape says.
+struct TensorView {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::variant<std::span<const float>, std::span<const std::int64_t>> values;
+};
+
+using SafetensorsMetadata = std::map<std::string, std::string>;
+
+/// Writes the file atomically, straight from the views. The same tensors give the same bytes.
+/// Throws Error(invalid) for a name that is there twice or values that do not fill their shape.
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                       const SafetensorsMetadata& metadata = {});
+
+enum class SafetensorsDtype { f32, i64 };
+
+struct StoredTensor {
+  std::string name;
+  SafetensorsDtype dtype = SafetensorsDtype::f32;
+  std::vector<std::int64_t> shape;
+  std::size_t begin = 0;  ///< In bytes of the file's buffer.
+  std::size_t end = 0;
+};
+
+/// A file that was read and found right. Spans into it live as long as it does.
+class SafetensorsFile {
+ public:
+  /// In the order of their places in the file.
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }
+  const SafetensorsMetadata& metadata() const { return metadata_; }
+
+  /// Throws Error(not_found) naming file and tensor.
+  const StoredTensor& tensor(const std::string& name) const;
+
+  /// The values of a tensor. Throws Error(not_found), or Error(invalid) where it has another dtype.
+  std::span<const float> floats(const std::string& name) const;
+  std::vector<std::int64_t> integers(const std::string& name) const;
+
+ private:
+  friend SafetensorsFile read_safetensors(const std::filesystem::path& path);
+
+  const StoredTensor& tensor_of(const std::string& name, SafetensorsDtype dtype) const;
+
+  std::string path_;
+  std::vector<StoredTensor> tensors_;
+  SafetensorsMetadata metadata_;
+  std::unique_ptr<std::byte[]> buffer_;
+};
+
+/// Reads and checks the whole file. Throws Error(not_found), Error(io), or Error(corrupt) naming
+/// the file and what is wrong: truncated, a place out of bounds, overlap, hole, unknown dtype.
+SafetensorsFile read_safetensors(const std::filesystem::path& path);
+
+}  // namespace cohort

@@ -1,0 +1,76 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fail.h"
+#include "bench/benchmarks.h"
+#include "cli/command.h"
+
+namespace cohort {
+namespace {
+
+constexpr const char* kFooter = R"(
+Examples:
+  cohort bench allreduce
+  cohort bench train --only mlp conv --json train.json
+  cohort bench start
+
+Every contender is run in turn, round by round, on the same cores; docs/benchmarks.md says how.)";
+
+struct NamedBenchmark {
+  const char* name;
+  const char* summary;
+  Benchmark (*make)(bool quick);
+};
+
+constexpr NamedBenchmark kBenchmarks[] = {
+    {"allreduce", "Sums between processes: Cohort, Open MPI, Gloo", allreduce_benchmark},
+    {"train", "Training: Cohort, PyTorch DDP, LibTorch loops, MPI", train_benchmark},
+    {"start", "From the command to the end of the first step", start_benchmark},
+};
+
+struct BenchWords {
+  CLI::App* app = nullptr;
+  BenchOptions options;
+  std::vector<std::string> worker;
+};
+
+void configure(CLI::App& app, BenchWords& words) {
+  words.app = &app;
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  for (const auto& benchmark : kBenchmarks) {
+    auto* one = app.add_subcommand(benchmark.name, benchmark.summary);
+    auto& options = words.options;
+    one->add_option("--rounds", options.rounds, "Times every contender is run (at least 7)");
+    one->add_option("--only", options.only, "Only these contenders or networks");
+    one->add_flag("--quick", options.quick, "One round of almost nothing: does everything run?");
+    one->add_option("--json", options.json_path, "Also write all figures into this file");
+  }
+  auto* worker = app.add_subcommand("worker", "What a benchmark of Cohort runs")->group("");
+  worker->add_option("WORDS", words.worker);
+}
+
+int run(const BenchWords& words) {
+  if (words.app->got_subcommand("worker")) {
+    run_bench_worker(words.worker);
+    return 0;
+  }
+  for (const auto& benchmark : kBenchmarks) {
+    if (!words.app->got_subcommand(benchmark.name)) continue;
+    return run_benchmark(benchmark.make(words.options.quick), words.options);
+  }
+  fail(ErrorCode::invalid, "cohort bench needs the name of a benchmark");
+}
+
+}  // namespace
+
+Command bench_command() {
+  auto words = std::make_shared<BenchWords>();
+  return {.name = "bench",
+          .summary = "Measure Cohort beside its peers",
+          .configure = [words](CLI::App& app) { configure(app, *words); },
+          .run = [words] { return run(*words); }};
+}
+
+}  // namespace cohort

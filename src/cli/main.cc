@@ -1,0 +1,129 @@
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fail.h"
+#include "base/nearest_name.h"
+#include "cli/command.h"
+#include "cli/exit_code.h"
+
+namespace cohort {
+namespace {
+
+std::vector<Command> all_commands() {
+  return {train_command(), data_command(), doctor_command(), bench_command()};
+}
+
+constexpr const char* kFooter = R"(Examples:
+  cohort train examples/blobs.toml              train in a few seconds, no data needed
+  cohort data mnist                             fetch the handwritten digits
+  cohort train examples/mnist.toml --workers 2  train on them with two processes
+  cohort help train                             everything a command can do
+  cohort doctor                                 does this machine have what it takes?
+
+Every key of a job file is in docs/job.md, and printed by: cohort train --keys)";
+
+/// One line, whatever a library put into its message.
+void print_error(std::string_view message) {
+  std::string line(message);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  fmt::print(stderr, "cohort: {}\n", line);
+}
+
+/// `cohort help` is `cohort --help`, `cohort help train` is `cohort train --help`.
+std::vector<std::string> normalized(std::vector<std::string> words) {
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  return words;
+}
+
+void check_command_name(const std::vector<std::string>& words,
+                        const std::vector<Command>& commands) {
+  if (words.empty() || words[0].starts_with("-")) return;
+  std::vector<std::string> names = {"help"};
+  for (const Command& command : commands) names.push_back(command.name);
+  check_known("the command", words[0], names);
+}
+
+/// CLI11 says which word it did not expect; the option it may stand for is more help.
+std::string unexpected_words(const CLI::App& command) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  const std::vector<std::string> words = command.remaining();
+  const std::string word = words.empty() ? "" : words.front().substr(0, words.front().find('='));
+  const std::string nearest = word.starts_with("-") ? nearest_name(word, known) : "";
+  const std::string hint = nearest.empty() ? fmt::format("see cohort {} --help", command.get_name())
+                                           : fmt::format("did you mean {}?", nearest);
+  return fmt::format("{} does not know \"{}\"; {}", command.get_name(), word, hint);
+}
+
+int report(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return app.exit(error);
+  const auto chosen = app.get_subcommands();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !chosen.empty()) {
+    print_error(unexpected_words(*chosen.front()));
+  } else {
+    print_error(error.what());
+  }
+  return kExitWrongUse;
+}
+
+/// The exit code of the command in `words`, the words after the program's own name.
+int run(std::vector<std::string> words) {
+  CLI::App app{"Cohort trains one model on many processes, on LibTorch.", "cohort"};
+  app.set_version_flag("--version", "cohort " COHORT_VERSION, "Print the version");
+  app.footer(kFooter);
+  const std::vector<Command> commands = all_commands();
+  for (const Command& command : commands) {
+    command.configure(*app.add_subcommand(command.name, command.summary));
+  }
+  if (words.empty()) {
+    fmt::print(stderr, "{}", app.help());
+    return kExitWrongUse;
+  }
+  words = normalized(std::move(words));
+  check_command_name(words, commands);
+  std::reverse(words.begin(), words.end());  // CLI11 takes them last first.
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    return report(app, error);
+  }
+  for (const Command& command : commands) {
+    if (app.got_subcommand(command.name)) return command.run();
+  }
+  return kExitWrongUse;  // Only options, and none that prints something.
+}
+
+int run_and_explain(const std::vector<std::string>& words) {
+  try {
+    return run(words);
+  } catch (const Error& error) {
+    print_error(error.what());
+    return exit_code_of(error.code());
+  } catch (const c10::Error& error) {
+    print_error(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    print_error(error.what());
+  } catch (...) {
+    print_error("stopped by an error of unknown kind");
+  }
+  return kExitFailed;
+}
+
+}  // namespace
+}  // namespace cohort
+
+int main(int argc, char** argv) {
+  return cohort::run_and_explain(std::vector<std::string>(argv + 1, argv + argc));
+}

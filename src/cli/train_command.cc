@@ -1,0 +1,119 @@
+#include <cohort/train.h>
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fail.h"
+#include "cli/command.h"
+#include "job/check_job.h"
+#include "job/job_file.h"
+
+namespace cohort {
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  cohort train examples/mnist.toml
+  cohort train examples/mnist.toml --workers 4 --set train.epochs=3 --set train.optimizer.lr=0.02
+  cohort train job.toml --set strategy.algorithm=ring --set model.hidden=[64,32]
+  cohort train job.toml --print-config > resolved.toml
+
+Exit codes: 0 done, 1 failed, 2 wrong use or wrong job file, 130 stopped by Ctrl-C, 138 a worker was
+lost and starting again may help.)";
+
+struct TrainWords {
+  std::string file;
+  std::vector<std::string> overrides;
+  std::optional<std::int64_t> workers;
+  std::optional<std::int64_t> servers;
+  std::string strategy;
+  std::string engine;
+  std::string run_dir;
+  std::string resume;
+  std::string log_format = "text";
+  bool print_config = false;
+  bool keys = false;
+  bool quiet = false;
+  bool trace = false;
+};
+
+void configure(CLI::App& app, TrainWords& words) {
+  app.footer(kFooter);
+  app.add_option("JOB", words.file, "The job file (TOML)");
+  app.add_option("--workers", words.workers, "Workers that share every batch (cluster.workers)");
+  app.add_option("--servers", words.servers, "Parameter servers (cluster.servers)");
+  app.add_option("--strategy", words.strategy, "How workers agree (strategy.kind): allreduce");
+  app.add_option("--engine", words.engine,
+                 "What moves the bytes (cluster.engine): auto, shm, gloo, inproc");
+  // One value each, so that a job file may follow; may be repeated.
+  app.add_option("--set", words.overrides, "Set any key of the job: --set train.epochs=3")
+      ->type_size(1)
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+  app.add_option("--run-dir", words.run_dir,
+                 "The folder the run writes (default: runs/<name>-<date>-<time>)");
+  app.add_option("--resume", words.resume, "Go on from a checkpoint: auto, or its folder");
+  app.add_option("--log-format", words.log_format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_flag("--print-config", words.print_config,
+               "Print the job with every key resolved, and do not train");
+  app.add_flag("--keys", words.keys, "Print every key a job file can have, and do not train");
+  app.add_flag("--quiet", words.quiet, "Print nothing but errors");
+  app.add_flag("--trace", words.trace, "Write trace.json into the run's folder (log.trace)");
+}
+
+Job resolved_job(const TrainWords& words) {
+  Job job = load_job(words.file, words.overrides);
+  if (words.workers) job.cluster.workers = *words.workers;
+  if (words.servers) job.cluster.servers = *words.servers;
+  if (!words.strategy.empty()) job.strategy.kind = words.strategy;
+  if (!words.engine.empty()) job.cluster.engine = words.engine;
+  if (words.trace) job.log.trace = true;
+  try {
+    check_job(job);
+  } catch (const Error& error) {
+    throw error.with_context(words.file);
+  }
+  return job;
+}
+
+int run(const TrainWords& words) {
+  if (words.keys) {
+    fmt::print("{}", key_reference());
+    return 0;
+  }
+  if (words.file.empty()) {
+    fail(ErrorCode::invalid, "train needs a job file, as in: cohort train examples/mnist.toml");
+  }
+  const Job job = resolved_job(words);
+  if (words.print_config) {
+    fmt::print("{}", to_toml(job));
+    return 0;
+  }
+  if (!words.resume.empty()) {
+    fail(ErrorCode::unsupported,
+         "--resume {}: this version writes no checkpoints, so there is none to go on from",
+         words.resume);
+  }
+  if (job.checkpoint.every_steps > 0 && !words.quiet) {
+    fmt::print(stderr, "cohort: checkpoint.every_steps is {}, but this version writes none yet\n",
+               job.checkpoint.every_steps);
+  }
+  return train(job, {.run_dir = words.run_dir,
+                     .quiet = words.quiet,
+                     .json_log = words.log_format == "json"})
+      .exit_code;
+}
+
+}  // namespace
+
+Command train_command() {
+  const auto words = std::make_shared<TrainWords>();
+  return {"train", "Train the model of a job file",
+          [words](CLI::App& app) { configure(app, *words); }, [words] { return run(*words); }};
+}
+
+}  // namespace cohort

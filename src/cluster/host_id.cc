@@ -1,0 +1,30 @@
+#include "cluster/host_id.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <filesystem>
+
+#include "base/files.h"
+
+namespace cohort {
+namespace {
+
+std::string namespace_of(const char* kind) {
+  std::error_code unreadable;
+  const auto link = std::filesystem::read_symlink(std::string("/proc/self/ns/") + kind, unreadable);
+  return unreadable ? std::string() : link.string();
+}
+
+}  // namespace
+
+std::string host_id() {
+  return read_file("/proc/sys/kernel/random/boot_id") + namespace_of("pid") + namespace_of("net");
+}
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+}  // namespace cohort

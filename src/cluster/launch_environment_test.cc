@@ -1,0 +1,79 @@
+#include "cluster/launch_environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/fail.h"
+
+namespace cohort {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+std::optional<LaunchEnvironment> read(const Variables& variables) {
+  return launch_environment([&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+std::string complaint(const Variables& variables) {
+  try {
+    read(variables);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    return error.what();
+  }
+  return "no complaint";
+}
+
+const Variables kByHand = {
+    {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29501"}};
+
+Variables by_hand_but(const std::string& name, const std::string& value) {
+  Variables changed = kByHand;
+  changed[name] = value;
+  return changed;
+}
+
+TEST(LaunchEnvironment, IsNothingWhereNobodySetIt) {
+  EXPECT_FALSE(read({}));
+  EXPECT_FALSE(read({{"MASTER_ADDR", "elsewhere"}}));
+}
+
+TEST(LaunchEnvironment, ReadsWhatAUserSetsByHand) {
+  const auto place = read(kByHand);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->rank, 1);
+  EXPECT_EQ(place->world, 2);
+  EXPECT_EQ(place->local_rank, 0);
+  EXPECT_EQ(place->local_world, 1);
+  EXPECT_EQ(place->master_host, "127.0.0.1");
+  EXPECT_EQ(place->master_port, 29501);
+  EXPECT_FALSE(place->agent_store);
+}
+
+TEST(LaunchEnvironment, KnowsTorchrunsAgentAndRestarts) {
+  Variables torchrun = by_hand_but("TORCHELASTIC_USE_AGENT_STORE", "True");
+  torchrun["TORCHELASTIC_RUN_ID"] = "none";
+  torchrun["TORCHELASTIC_RESTART_COUNT"] = "2";
+  const auto place = read(torchrun);
+  ASSERT_TRUE(place);
+  EXPECT_TRUE(place->agent_store);
+  EXPECT_EQ(place->incarnation, "none/2");
+}
+
+TEST(LaunchEnvironment, NamesWhatIsMissingOrWrong) {
+  using ::testing::HasSubstr;
+  EXPECT_THAT(complaint({{"RANK", "0"}}), HasSubstr("WORLD_SIZE is not set"));
+  EXPECT_THAT(complaint({{"WORLD_SIZE", "2"}}), HasSubstr("RANK is not set"));
+  EXPECT_THAT(complaint(by_hand_but("MASTER_ADDR", "")), HasSubstr("MASTER_ADDR is not set"));
+  EXPECT_THAT(complaint(by_hand_but("RANK", "two")), HasSubstr("RANK=two"));
+  EXPECT_THAT(complaint(by_hand_but("RANK", "2")), HasSubstr("below WORLD_SIZE=2"));
+  EXPECT_THAT(complaint(by_hand_but("LOCAL_WORLD_SIZE", "0")), HasSubstr("LOCAL_WORLD_SIZE=0"));
+}
+
+}  // namespace
+}  // namespace cohort

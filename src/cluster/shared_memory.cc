@@ -1,0 +1,131 @@
+#include "cluster/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <limits>
+#include <utility>
+
+#include "base/fail.h"
+
+namespace cohort {
+
+namespace {
+
+constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+
+/// The number that starts a file such as memory.max; unlimited where there is none.
+std::uint64_t limit_in(const std::string& path) {
+  std::ifstream file(path);
+  std::uint64_t limit = 0;
+  return file >> limit ? limit : kUnlimited;
+}
+
+/// The limit of this process's control group, if it has one.
+std::uint64_t cgroup_limit() {
+  std::ifstream groups("/proc/self/cgroup");
+  std::string line;
+  while (std::getline(groups, line)) {
+    if (line.starts_with("0::")) return limit_in("/sys/fs/cgroup" + line.substr(3) + "/memory.max");
+  }
+  return kUnlimited;
+}
+
+/// What the kernel could still give: free and reclaimable memory, and swap.
+std::uint64_t machine_limit() {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  std::uint64_t kibibytes = 0, sum = 0;
+  bool known = false;
+  while (file >> name >> kibibytes && std::getline(file, unit)) {
+    if (name == "MemAvailable:" || name == "SwapFree:") {
+      sum += kibibytes * 1024;
+      known = true;
+    }
+  }
+  return known ? sum : kUnlimited;
+}
+
+[[noreturn]] void fail_no_room(std::size_t bytes) {
+  const std::size_t mebibytes = (bytes + (1 << 20) - 1) >> 20;
+  fail(ErrorCode::no_space,
+       "There is no room for {} MiB of memory shared between the workers; use fewer workers, a "
+       "smaller model, or a machine with more memory.",
+       mebibytes);
+}
+
+/// Reserves every page now. The kernel would rather kill a process than refuse memory it has not,
+/// so what clearly cannot fit is not tried.
+void reserve(const UniqueFd& fd, std::size_t bytes) {
+  if (bytes > std::min(machine_limit(), cgroup_limit())) fail_no_room(bytes);
+  const auto length = static_cast<off_t>(bytes);
+  int result = 0;
+  do {
+    result = ::fallocate(fd.get(), 0, 0, length);
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return;
+  if (errno == ENOSPC || errno == ENOMEM || errno == EFBIG) fail_no_room(bytes);
+  fail_errno("Cannot reserve shared memory");
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(UniqueFd fd, std::size_t size) : fd_(std::move(fd)), size_(size) {
+  void* data =
+      ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), 0);
+  if (data == MAP_FAILED) {
+    if (errno == ENOMEM) fail_no_room(size_);
+    fail_errno("Cannot map shared memory");
+  }
+  data_ = static_cast<std::byte*>(data);
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+SharedMemory::~SharedMemory() {
+  if (data_) ::munmap(data_, size_);
+}
+
+SharedMemory SharedMemory::create(std::size_t bytes) {
+  if (bytes == 0) fail(ErrorCode::invalid, "Shared memory of zero bytes was asked for.");
+  if (bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max())) fail_no_room(bytes);
+  UniqueFd fd(::memfd_create("cohort", MFD_CLOEXEC));
+  if (!fd) fail_errno("Cannot create shared memory");
+  reserve(fd, bytes);
+  return SharedMemory(std::move(fd), bytes);
+}
+
+SharedMemory SharedMemory::attach(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd && errno == ENOENT) {
+    fail(ErrorCode::not_found,
+         "The shared memory {} is not there: the process that made it has ended.", path);
+  }
+  if (!fd) fail_errno("Cannot open the shared memory " + path);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) fail_errno("Cannot tell the size of " + path);
+  if (!S_ISREG(status.st_mode) || status.st_size <= 0) {
+    fail(ErrorCode::corrupt, "{} is not shared memory of Cohort.", path);
+  }
+  return SharedMemory(std::move(fd), static_cast<std::size_t>(status.st_size));
+}
+
+std::string SharedMemory::path() const {
+  return fmt::format("/proc/{}/fd/{}", ::getpid(), fd_.get());
+}
+
+}  // namespace cohort

@@ -1,0 +1,85 @@
+#include "cluster/shared_memory.h"
+
+#include <cohort/error.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace cohort {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(SharedMemory, IsZeroedAndSharedByPath) {
+  const SharedMemory memory = SharedMemory::create(10'000);
+  ASSERT_EQ(memory.size(), 10'000u);
+  EXPECT_TRUE(std::all_of(memory.data(), memory.data() + memory.size(),
+                          [](std::byte byte) { return byte == std::byte{0}; }));
+  const SharedMemory other = SharedMemory::attach(memory.path());
+  ASSERT_EQ(other.size(), memory.size());
+  ASSERT_NE(other.data(), memory.data());
+  memory.data()[9'999] = std::byte{42};
+  EXPECT_EQ(other.data()[9'999], std::byte{42});
+}
+
+TEST(SharedMemory, IsSharedWithAnotherProcess) {
+  const SharedMemory memory = SharedMemory::create(4096);
+  const std::string path = memory.path();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    SharedMemory::attach(path).data()[0] = std::byte{1};  // Through /proc of the parent.
+    memory.data()[1] = std::byte{2};                      // Inherited.
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(memory.data()[0], std::byte{1});
+  EXPECT_EQ(memory.data()[1], std::byte{2});
+}
+
+TEST(SharedMemory, OutlivesItsCreatorWhileSomebodyHoldsIt) {
+  SharedMemory memory = SharedMemory::create(4096);
+  memory.data()[0] = std::byte{7};
+  const SharedMemory other = SharedMemory::attach(memory.path());
+  memory = SharedMemory();
+  EXPECT_EQ(other.data()[0], std::byte{7});
+}
+
+TEST(SharedMemory, MovesWithItsMapping) {
+  SharedMemory first = SharedMemory::create(4096);
+  std::byte* data = first.data();
+  SharedMemory second = std::move(first);
+  EXPECT_EQ(second.data(), data);
+  EXPECT_EQ(first.data(), nullptr);
+}
+
+TEST(SharedMemory, SaysHowMuchThereWasNoRoomFor) {
+  try {
+    SharedMemory::create(std::size_t{1} << 50);
+    FAIL() << "a pebibyte was found";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::no_space);
+    EXPECT_THAT(error.what(), HasSubstr("1073741824 MiB"));
+  }
+}
+
+TEST(SharedMemory, NamesThePathThatIsNotThere) {
+  std::string path;
+  { path = SharedMemory::create(4096).path(); }
+  try {
+    SharedMemory::attach(path);
+    FAIL() << "attached to nothing";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::not_found);
+    EXPECT_THAT(error.what(), HasSubstr(path));
+  }
+}
+
+}  // namespace
+}  // namespace cohort

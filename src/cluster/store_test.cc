@@ -1,0 +1,216 @@
+#include "cluster/store.h"
+
+#include <cohort/error.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "cluster/store_message.h"
+#include "cluster/store_server.h"
+#include "cluster/tcp_socket.h"
+#include "cluster/tcp_store.h"
+
+namespace cohort {
+namespace {
+
+using ::testing::HasSubstr;
+using Kind = StoreMessage::Kind;
+
+const std::string kLoopback = "127.0.0.1";
+
+Deadline soon() {
+  return Deadline::in_seconds(60);
+}
+
+template <class Action>
+Error error_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no Error was thrown";
+  return Error(ErrorCode::cancelled, "");
+}
+
+TEST(StoreMessage, RoundTrips) {
+  const std::vector<StoreMessage> messages = {
+      {Kind::set, 1, "key", std::string("\0\xff binary", 9)},
+      {Kind::get, 1ULL << 63, "", ""},
+      {Kind::refused, 3, std::string(kMaxStoreKey, 'k'), std::string(kMaxStoreValue, 'v')}};
+  std::string wire;
+  for (const auto& message : messages) wire += encode_store_message(message);
+  for (const auto& message : messages) EXPECT_EQ(decode_store_message(wire), message);
+  EXPECT_TRUE(wire.empty());
+}
+
+TEST(StoreMessage, WaitsForTheWholeMessage) {
+  const StoreMessage message{Kind::set, 7, "key", "value"};
+  const std::string wire = encode_store_message(message);
+  for (std::size_t size = 0; size < wire.size(); ++size) {
+    std::string part = wire.substr(0, size);
+    EXPECT_EQ(decode_store_message(part), std::nullopt) << size;
+    EXPECT_EQ(part.size(), size);
+  }
+}
+
+TEST(StoreMessage, RefusesWhatIsNoMessage) {
+  std::string wire(64, 'x');
+  EXPECT_EQ(error_of([&] { decode_store_message(wire); }).code(), ErrorCode::corrupt);
+  std::string too_large = encode_store_message({Kind::set, 7, "key", "value"});
+  too_large[19] = '\x7f';  // The highest byte of the size of the key.
+  EXPECT_EQ(error_of([&] { decode_store_message(too_large); }).code(), ErrorCode::corrupt);
+  const StoreMessage long_key{Kind::get, 1, std::string(kMaxStoreKey + 1, 'k'), ""};
+  EXPECT_EQ(error_of([&] { encode_store_message(long_key); }).code(), ErrorCode::invalid);
+}
+
+/// What every store does: the same tests over the memory and over a socket.
+class StoreTest : public ::testing::TestWithParam<bool> {
+ protected:
+  StoreTest() : server_(kLoopback, 0) { server_.start(); }
+
+  /// Another client of the same store.
+  Store& client() {
+    if (!GetParam()) return memory_;
+    clients_.push_back(std::make_unique<TcpStore>(kLoopback, server_.port(), soon()));
+    return *clients_.back();
+  }
+
+ private:
+  MemoryStore memory_;
+  StoreServer server_;
+  std::vector<std::unique_ptr<TcpStore>> clients_;
+};
+
+TEST_P(StoreTest, KeepsWhatWasSetLast) {
+  Store& store = client();
+  store.set("key", "first");
+  store.set("key", std::string(100'000, '\0'));
+  store.set("empty", "");
+  EXPECT_EQ(client().get("key", soon()), std::string(100'000, '\0'));
+  EXPECT_EQ(store.get("empty", soon()), "");
+}
+
+TEST_P(StoreTest, GetWaitsForASetter) {
+  Store& waiting = client();
+  Store& setting = client();
+  std::string value;
+  std::jthread reader([&] { value = waiting.get("late", soon()); });
+  setting.set("other", "not this one");
+  setting.set("late", "now");
+  reader.join();
+  EXPECT_EQ(value, "now");
+}
+
+TEST_P(StoreTest, GetGivesUpAtItsDeadlineAndTheStoreStaysUsable) {
+  Store& store = client();
+  const Error error = error_of([&] { store.get("never", Deadline::in_seconds(0.02)); });
+  EXPECT_EQ(error.code(), ErrorCode::timeout);
+  EXPECT_THAT(error.what(), HasSubstr("\"never\""));
+  client().set("never", "too late");
+  store.set("key", "value");
+  EXPECT_EQ(store.get("key", soon()), "value");
+}
+
+TEST_P(StoreTest, AddsFromManyClients) {
+  constexpr int kClients = 4;
+  constexpr int kTimes = 50;
+  std::vector<Store*> stores;
+  for (int i = 0; i < kClients; ++i) stores.push_back(&client());
+  {
+    std::vector<std::jthread> adders;
+    for (Store* store : stores) {
+      adders.emplace_back([store] {
+        for (int i = 0; i < kTimes; ++i) store->add("count", 2);
+      });
+    }
+  }
+  EXPECT_EQ(client().add("count", -1), 2 * kClients * kTimes - 1);
+  EXPECT_EQ(client().get("count", soon()), std::to_string(2 * kClients * kTimes - 1));
+}
+
+TEST_P(StoreTest, RefusesToAddToText) {
+  Store& store = client();
+  store.set("name", "rank zero");
+  const Error error = error_of([&] { store.add("name", 1); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid);
+  EXPECT_THAT(error.what(), HasSubstr("\"name\""));
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, StoreTest, ::testing::Values(false, true),
+                         [](const auto& test) { return test.param ? "Tcp" : "Memory"; });
+
+TEST(TcpStore, WaitsForAServerThatStartsLater) {
+  std::uint16_t port = 0;
+  { port = StoreServer(kLoopback, 0).port(); }  // Nobody listens there now.
+  std::string value;
+  std::jthread early([&] {
+    TcpStore store("localhost", port, soon());
+    value = store.get("key", soon());
+  });
+  StoreServer server(kLoopback, port);
+  server.start();
+  TcpStore(kLoopback, port, soon()).set("key", "value");
+  early.join();
+  EXPECT_EQ(value, "value");
+}
+
+TEST(TcpStore, SaysWhereNobodyAnswered) {
+  std::uint16_t port = 0;
+  { port = StoreServer(kLoopback, 0).port(); }
+  const Error error = error_of([&] { TcpStore(kLoopback, port, Deadline::in_seconds(0.05)); });
+  EXPECT_EQ(error.code(), ErrorCode::timeout);
+  EXPECT_THAT(error.what(), HasSubstr(host_and_port(kLoopback, port)));
+}
+
+TEST(TcpStore, NamesTheHostThatCannotBeResolved) {
+  const Error error =
+      error_of([&] { TcpStore("no-such-host.invalid", 1, Deadline::in_seconds(0.05)); });
+  EXPECT_THAT(error.what(), HasSubstr("no-such-host.invalid"));
+}
+
+TEST(TcpStore, NamesTheServerItLost) {
+  auto server = std::make_unique<StoreServer>(kLoopback, 0);
+  const std::uint16_t port = server->port();
+  server->start();
+  TcpStore store(kLoopback, port, soon());
+  store.set("key", "value");
+  server.reset();
+  for (int call = 0; call < 2; ++call) {
+    const Error error = error_of([&] { store.get("key", soon()); });
+    EXPECT_EQ(error.code(), ErrorCode::peer_lost);
+    EXPECT_THAT(error.what(), HasSubstr(host_and_port(kLoopback, port)));
+  }
+}
+
+TEST(TcpStore, TellsItsAddressOnTheConnection) {
+  StoreServer server(kLoopback, 0);
+  server.start();
+  EXPECT_EQ(TcpStore(kLoopback, server.port(), soon()).local_address(), kLoopback);
+}
+
+TEST(StoreServer, DropsAClientThatSpeaksAnotherProtocol) {
+  StoreServer server(kLoopback, 0);
+  server.start();
+  const UniqueFd stranger = connect_to(kLoopback, server.port(), soon());
+  const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  ASSERT_EQ(::write(stranger.get(), request.data(), request.size()),
+            static_cast<ssize_t>(request.size()));
+  ASSERT_TRUE(wait_for_socket(stranger, POLLIN, soon()));
+  char byte = 0;
+  EXPECT_LE(::read(stranger.get(), &byte, 1), 0);
+  TcpStore(kLoopback, server.port(), soon()).set("key", "still served");
+}
+
+TEST(StoreServer, RefusesATakenPort) {
+  StoreServer server(kLoopback, 0);
+  const Error error = error_of([&] { StoreServer(kLoopback, server.port()); });
+  EXPECT_EQ(error.code(), ErrorCode::io);
+  EXPECT_THAT(error.what(), HasSubstr(host_and_port(kLoopback, server.port())));
+}
+
+}  // namespace
+}  // namespace cohort

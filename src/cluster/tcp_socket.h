@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/deadline.h"
+#include "base/unique_fd.h"
+
+namespace cohort {
+
+/// Plain TCP for the store. All sockets are non-blocking and not passed on by exec().
+
+/// "host:port", with brackets around an IPv6 address.
+std::string host_and_port(const std::string& host, std::uint16_t port);
+
+/// A socket that listens on `address` (a name or number of this host); port 0 lets the kernel pick.
+UniqueFd listen_on(const std::string& address, std::uint16_t port);
+
+/// Connects, trying again until the deadline because the other side may start later; then throws
+/// Error(timeout) with the last reason.
+UniqueFd connect_to(const std::string& host, std::uint16_t port, Deadline deadline);
+
+/// This end of a socket: the address in numbers, and the port.
+std::string own_address(const UniqueFd& socket);
+std::uint16_t own_port(const UniqueFd& socket);
+
+/// Waits until `events` (as of poll) can be done on the socket; false when the deadline passed.
+bool wait_for_socket(const UniqueFd& socket, short events, Deadline deadline);
+
+}  // namespace cohort

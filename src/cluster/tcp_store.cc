@@ -1,0 +1,107 @@
+#include "cluster/tcp_store.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "base/fail.h"
+#include "cluster/tcp_socket.h"
+
+namespace cohort {
+
+namespace {
+
+// The server answers these at once; a longer silence means that it is stuck.
+constexpr auto kPromptAnswer = std::chrono::seconds(30);
+
+}  // namespace
+
+TcpStore::TcpStore(const std::string& host, std::uint16_t port, Deadline connect)
+    : server_(host_and_port(host, port)), socket_(connect_to(host, port, connect)) {}
+
+void TcpStore::set(const std::string& key, const std::string& value) {
+  ask({StoreMessage::Kind::set, 0, key, value}, Deadline::in(kPromptAnswer));
+}
+
+std::string TcpStore::get(const std::string& key, Deadline deadline) {
+  return ask({StoreMessage::Kind::get, 0, key, ""}, deadline);
+}
+
+std::int64_t TcpStore::add(const std::string& key, std::int64_t amount) {
+  const std::string sum =
+      ask({StoreMessage::Kind::add, 0, key, std::to_string(amount)}, Deadline::in(kPromptAnswer));
+  return std::stoll(sum);
+}
+
+std::string TcpStore::local_address() const {
+  return own_address(socket_);
+}
+
+std::string TcpStore::ask(StoreMessage request, Deadline deadline) {
+  request.id = ++last_id_;
+  send_all(encode_store_message(request), deadline);
+  StoreMessage answer = receive_answer(request, deadline);
+  if (answer.kind == StoreMessage::Kind::refused) fail(ErrorCode::invalid, "{}", answer.value);
+  return std::move(answer.value);
+}
+
+void TcpStore::send_all(const std::string& bytes, Deadline deadline) {
+  std::size_t sent = 0;
+  while (sent < bytes.size()) {
+    const auto count =
+        ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    if (count >= 0) {
+      sent += static_cast<std::size_t>(count);
+    } else if (errno == EAGAIN) {
+      if (!wait_for_socket(socket_, POLLOUT, deadline)) {
+        // Half a request is on its way; nothing that follows could be understood.
+        ::shutdown(socket_.get(), SHUT_RDWR);
+        fail(ErrorCode::timeout, "The store at {} did not take a request before the deadline.",
+             server_);
+      }
+    } else if (errno != EINTR) {
+      fail_lost(std::generic_category().message(errno));
+    }
+  }
+}
+
+StoreMessage TcpStore::receive_answer(const StoreMessage& request, Deadline deadline) {
+  while (true) {
+    StoreMessage answer = take_message(request, deadline);
+    // An answer to an earlier get() that gave up may still come in: its id is another one.
+    if (answer.id == request.id) return answer;
+  }
+}
+
+StoreMessage TcpStore::take_message(const StoreMessage& request, Deadline deadline) {
+  char buffer[16 << 10];
+  while (true) {
+    try {
+      if (auto message = decode_store_message(received_)) return std::move(*message);
+    } catch (const Error& error) {
+      throw error.with_context("Talking to " + server_);
+    }
+    const auto count = ::recv(socket_.get(), buffer, sizeof(buffer), 0);
+    if (count > 0) {
+      received_.append(buffer, static_cast<std::size_t>(count));
+    } else if (count == 0) {
+      fail_lost("it closed the connection");
+    } else if (errno == EAGAIN) {
+      if (!wait_for_socket(socket_, POLLIN, deadline)) {
+        fail(ErrorCode::timeout,
+             "The store at {} had no answer about the key \"{}\" before the deadline.", server_,
+             request.key);
+      }
+    } else if (errno != EINTR) {
+      fail_lost(std::generic_category().message(errno));
+    }
+  }
+}
+
+void TcpStore::fail_lost(const std::string& reason) const {
+  fail(ErrorCode::peer_lost, "The store at {} is lost: {}.", server_, reason);
+}
+
+}  // namespace cohort

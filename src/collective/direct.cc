@@ -1,0 +1,46 @@
+#include "collective/direct.h"
+
+#include <utility>
+
+namespace cohort {
+namespace {
+
+/// Every rank starts with another peer, so that not all send to rank 0 first.
+int nth_receiver(int rank, int world, int n) {
+  return (rank + 1 + n) % world;
+}
+
+}  // namespace
+
+Schedule direct_reduce_scatter(int rank, int world, std::size_t count) {
+  Step step;
+  for (int peer = 0; peer < world; ++peer) {
+    if (peer == rank) continue;
+    step.add(ActionKind::receive_reduce, peer, segment_of(count, world, rank));
+  }
+  for (int n = 0; n < world - 1; ++n) {
+    const int peer = nth_receiver(rank, world, n);
+    step.add(ActionKind::send, peer, segment_of(count, world, peer));
+  }
+  return {"direct reduce-scatter", {std::move(step)}};
+}
+
+Schedule direct_all_gather(int rank, int world, std::size_t count) {
+  Step step;
+  for (int peer = 0; peer < world; ++peer) {
+    if (peer == rank) continue;
+    step.add(ActionKind::receive_copy, peer, segment_of(count, world, peer));
+  }
+  for (int n = 0; n < world - 1; ++n) {
+    const int peer = nth_receiver(rank, world, n);
+    step.add(ActionKind::send, peer, segment_of(count, world, rank));
+  }
+  return {"direct all-gather", {std::move(step)}};
+}
+
+Schedule direct_all_reduce(int rank, int world, std::size_t count) {
+  return sequence("direct all-reduce", direct_reduce_scatter(rank, world, count),
+                  direct_all_gather(rank, world, count));
+}
+
+}  // namespace cohort

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "base/deadline.h"
+#include "collective/schedule.h"
+#include "transport/transport.h"
+
+namespace cohort {
+
+/// Runs schedules on a transport, which must outlive it. One thread at a time.
+class Executor {
+ public:
+  explicit Executor(Transport& transport);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  int rank() const { return transport_.rank(); }
+  int world() const { return transport_.size(); }
+
+  /// Runs this rank's schedule on `buffer` while the other ranks run theirs with the same tag.
+  /// What is received to be reduced goes through memory that is kept for the next run.
+  ///
+  /// Throws Error saying which collective, step and peer failed. Then the buffer's content is
+  /// undefined and the transport closed: messages may still have been on their way to and from the
+  /// buffer, and the peers cannot finish without this rank either.
+  void run(const Schedule& schedule, std::span<float> buffer, Tag tag, Deadline deadline);
+
+ private:
+  class StepRunner;
+
+  Transport& transport_;
+  std::unique_ptr<StepRunner> step_runner_;
+};
+
+}  // namespace cohort

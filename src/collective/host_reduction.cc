@@ -1,0 +1,102 @@
+#include "collective/host_reduction.h"
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "collective/sum_kernel.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kNotes = 8;  // Doubles: one cache line per rank.
+
+std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+std::size_t pages_for_floats(std::size_t floats) {
+  return round_up(floats * sizeof(float), kPage);
+}
+
+// The region: barrier | notes | small messages | shared | contribution 0 | contribution 1 …
+struct Offsets {
+  std::size_t notes, small, shared, contributions, end;
+
+  explicit Offsets(const HostReduction::Shape& shape) {
+    const auto world = static_cast<std::size_t>(shape.world);
+    notes = round_up(HostBarrier::bytes_needed(shape.world), kPage);
+    small = notes + round_up(world * kNotes * sizeof(double), kPage);
+    shared = small + world * HostReduction::kSmall * sizeof(float);
+    contributions = shared + pages_for_floats(shape.shared);
+    end = contributions + world * pages_for_floats(shape.contribution);
+  }
+};
+
+}  // namespace
+
+std::size_t HostReduction::bytes_needed(const Shape& shape) {
+  return Offsets(shape).end;
+}
+
+HostReduction::HostReduction(int rank, const Shape& shape, std::span<std::byte> region,
+                             PeerWatch watch, WaitPolicy policy)
+    : rank_(rank),
+      shape_(shape),
+      region_(region),
+      barrier_(rank, shape.world, region, std::move(watch), policy) {}
+
+std::span<float> HostReduction::contribution(int rank) const {
+  const std::size_t offset = Offsets(shape_).contributions +
+                             static_cast<std::size_t>(rank) * pages_for_floats(shape_.contribution);
+  return {reinterpret_cast<float*>(at(offset)), shape_.contribution};
+}
+
+std::span<float> HostReduction::shared() const {
+  return {reinterpret_cast<float*>(at(Offsets(shape_).shared)), shape_.shared};
+}
+
+std::span<double> HostReduction::note(int rank) const {
+  const std::size_t offset =
+      Offsets(shape_).notes + static_cast<std::size_t>(rank) * kNotes * sizeof(double);
+  return {reinterpret_cast<double*>(at(offset)), kNotes};
+}
+
+std::span<float> HostReduction::small(int rank) const {
+  const std::size_t offset =
+      Offsets(shape_).small + static_cast<std::size_t>(rank) * kSmall * sizeof(float);
+  return {reinterpret_cast<float*>(at(offset)), kSmall};
+}
+
+void HostReduction::sum_contributions(Segment segment, std::span<float> out) const {
+  constexpr int kManyRanks = 64;
+  const float* few[kManyRanks];
+  std::vector<const float*> many(shape_.world > kManyRanks ? shape_.world : 0);
+  const float** sources = many.empty() ? few : many.data();
+  for (int rank = 0; rank < shape_.world; ++rank) {
+    sources[rank] = contribution(rank).data() + segment.begin;
+  }
+  sum_of(out.first(segment.size()), {sources, static_cast<std::size_t>(shape_.world)});
+}
+
+void HostReduction::all_reduce(std::size_t count, Deadline deadline) {
+  barrier(deadline, "start of the all-reduce");
+  const Segment mine = owned(count);
+  sum_contributions(mine, shared().subspan(mine.begin, mine.size()));
+  barrier(deadline, "end of the all-reduce");
+}
+
+void HostReduction::small_sum(std::span<float> values, Deadline deadline) {
+  if (values.size() > kSmall) {
+    fail(ErrorCode::invalid, "a small sum has at most {} floats, not {}", kSmall, values.size());
+  }
+  std::copy(values.begin(), values.end(), small(rank_).begin());
+  barrier(deadline, "sum over the workers");
+  std::fill(values.begin(), values.end(), 0.0F);
+  for (int rank = 0; rank < shape_.world; ++rank) {
+    add_to(values, small(rank).first(values.size()));
+  }
+  barrier(deadline, "sum over the workers");
+}
+
+}  // namespace cohort

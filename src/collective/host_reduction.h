@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collective/host_barrier.h"
+#include "collective/schedule.h"
+
+namespace cohort {
+
+/// Memory that all ranks of one host share, and the sums they make in it without sending anything.
+///
+/// Vocabulary. Every rank has a *contribution*, which all others can read; there is one *shared*
+/// area per host, which all can read and in which each rank writes only what it *owns*: its segment
+/// of the elements. A sum over ranks is always made in the order of the ranks, so it is the same in
+/// every run.
+///
+///   rank 0 writes  [ contribution 0 ]──┐ each rank sums its own segment ┌─▶ [ own 0 | own 1 ]
+///   shared rank 1 writes  [ contribution 1 ]──┘ of all contributions           └─▶
+///
+/// No call makes a copy to be sent; what keeps ranks apart is a barrier before the reading of
+/// contributions and one after the writing of the shared area.
+class HostReduction {
+ public:
+  struct Shape {
+    int world = 1;
+    std::size_t contribution = 0;  ///< Floats every rank contributes.
+    std::size_t shared = 0;        ///< Floats there are once per host.
+  };
+
+  /// The longest message of small_sum(), in floats.
+  static constexpr std::size_t kSmall = 8192;
+
+  static std::size_t bytes_needed(const Shape& shape);
+
+  /// `region` is zeroed, 64-byte aligned memory of bytes_needed(shape), the same for all ranks.
+  HostReduction(int rank, const Shape& shape, std::span<std::byte> region, PeerWatch watch,
+                WaitPolicy policy);
+
+  int rank() const { return rank_; }
+  int world() const { return shape_.world; }
+  std::span<float> contribution(int rank) const;
+  std::span<float> shared() const;
+
+  /// The part of `count` elements that this rank owns.
+  Segment owned(std::size_t count) const { return segment_of(count, shape_.world, rank_); }
+
+  void barrier(Deadline deadline, const char* doing) { barrier_.arrive_and_wait(deadline, doing); }
+
+  /// out[i] = sum over all ranks of contribution[segment.begin + i], for contributions that are
+  /// complete (after a barrier).
+  void sum_contributions(Segment segment, std::span<float> out) const;
+
+  /// The whole all-reduce: shared[0, count) = the sum of all contributions' first `count` floats.
+  void all_reduce(std::size_t count, Deadline deadline);
+
+  /// Replaces at most kSmall floats by their sum over the ranks; every rank gets the same bits.
+  void small_sum(std::span<float> values, Deadline deadline);
+
+  /// Where this rank writes, and others after the next barrier read, a few doubles per step.
+  std::span<double> note(int rank) const;
+
+  /// See HostBarrier::leave.
+  void leave() noexcept { barrier_.leave(); }
+
+ private:
+  std::span<float> small(int rank) const;
+  std::byte* at(std::size_t offset) const { return region_.data() + offset; }
+
+  int rank_;
+  Shape shape_;
+  std::span<std::byte> region_;
+  HostBarrier barrier_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,121 @@
+#include "data/generated.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "base/nearest_name.h"
+#include "base/random.h"
+#include "data/digits.h"
+#include "data/split.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::int64_t kDefaultFeatures = 16;
+constexpr std::int64_t kDefaultBlobs = 4;
+
+struct Generated {
+  std::shared_ptr<const Dataset> samples;
+  DataSpec spec;
+};
+
+Generated digits(const DataOptions& options, std::uint64_t seed) {
+  if (options.features != 0 && options.features != 784) {
+    fail(ErrorCode::invalid, "features is {}; digits have 28x28 pixels, leave it out",
+         options.features);
+  }
+  if (options.classes > 10) {
+    fail(ErrorCode::invalid, "classes is {}; there are 10 digits", options.classes);
+  }
+  Generated made;
+  made.spec.input_shape = {1, 28, 28};
+  made.spec.outputs = options.classes == 0 ? 10 : options.classes;
+  made.samples = make_digits({.samples = options.samples,
+                              .classes = made.spec.outputs,
+                              .noise = options.noise,
+                              .seed = seed});
+  return made;
+}
+
+/// Every class is a cloud around a centre of its own in the cube from -1 to 1.
+Generated blobs(const DataOptions& options, std::uint64_t seed) {
+  const std::int64_t features = options.features == 0 ? kDefaultFeatures : options.features;
+  const std::int64_t classes = options.classes == 0 ? kDefaultBlobs : options.classes;
+  Random random(seed);
+  std::vector<double> centres(static_cast<std::size_t>(classes * features));
+  for (double& value : centres) value = random.uniform(-1, 1);
+
+  torch::Tensor input = torch::empty({options.samples, features});
+  torch::Tensor target = torch::empty({options.samples}, torch::kInt64);
+  auto* value = input.data_ptr<float>();
+  for (std::int64_t i = 0; i < options.samples; ++i) {
+    const std::int64_t label = i % classes;
+    target.data_ptr<std::int64_t>()[i] = label;
+    for (std::int64_t f = 0; f < features; ++f) {
+      const double centre = centres[static_cast<std::size_t>(label * features + f)];
+      *value++ = static_cast<float>(centre + options.noise * random.normal());
+    }
+  }
+  return {std::make_shared<TensorDataset>(input, target),
+          {.input_shape = {features}, .classes = true, .outputs = classes}};
+}
+
+/// target = weights · input + offset + noise.
+Generated regression(const DataOptions& options, std::uint64_t seed) {
+  if (options.classes != 0) {
+    fail(ErrorCode::invalid, "classes is {}; regression has none, leave it out", options.classes);
+  }
+  const std::int64_t features = options.features == 0 ? kDefaultFeatures : options.features;
+  Random random(seed);
+  std::vector<double> weights(static_cast<std::size_t>(features));
+  for (double& weight : weights) weight = random.uniform(-1, 1);
+  const double offset = random.uniform(-1, 1);
+
+  torch::Tensor input = torch::empty({options.samples, features});
+  torch::Tensor target = torch::empty({options.samples, 1});
+  auto* value = input.data_ptr<float>();
+  for (std::int64_t i = 0; i < options.samples; ++i) {
+    double sum = offset + options.noise * random.normal();
+    for (const double weight : weights) {
+      *value = static_cast<float>(random.normal());
+      sum += weight * *value++;
+    }
+    target.data_ptr<float>()[i] = static_cast<float>(sum);
+  }
+  return {std::make_shared<TensorDataset>(input, target),
+          {.input_shape = {features}, .classes = false, .outputs = 1}};
+}
+
+void check(const DataOptions& options) {
+  if (options.samples < 2) {
+    fail(ErrorCode::invalid, "samples is {}; at least 2 are needed", options.samples);
+  }
+  if (options.features < 0) {
+    fail(ErrorCode::invalid, "features is {}; it cannot be negative", options.features);
+  }
+  if (options.classes < 0 || options.classes == 1) {
+    fail(ErrorCode::invalid, "classes is {}; at least 2 are needed", options.classes);
+  }
+  if (!(options.noise >= 0)) {
+    fail(ErrorCode::invalid, "noise is {}; it cannot be negative", options.noise);
+  }
+  check_known("task of generated data", options.task, {"digits", "blobs", "regression"});
+}
+
+}  // namespace
+
+LoadedData load_generated(const DataOptions& options, std::uint64_t seed) {
+  check(options);
+  Split split = split_samples("generated data", options.samples, options.validation_fraction, seed);
+  Generated made = options.task == "digits"  ? digits(options, seed)
+                   : options.task == "blobs" ? blobs(options, seed)
+                                             : regression(options, seed);
+  LoadedData data;
+  data.spec = std::move(made.spec);
+  data.train = std::make_shared<Subset>(made.samples, std::move(split.train));
+  data.validation = std::make_shared<Subset>(made.samples, std::move(split.validation));
+  return data;
+}
+
+}  // namespace cohort

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cohort/dataset.h>
+#include <cohort/job.h>
+
+#include <memory>
+#include <string>
+
+#include "tensor/data_spec.h"
+
+namespace cohort {
+
+struct LoadedData {
+  std::shared_ptr<const Dataset> train;
+  std::shared_ptr<const Dataset> validation;
+  DataSpec spec;
+  std::string note;  ///< What the user should know, as a sentence; mostly empty.
+};
+
+}  // namespace cohort

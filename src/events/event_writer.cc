@@ -1,0 +1,125 @@
+#include "events/event_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+
+#include "base/fail.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "event.pb.h"
+#include "events/histogram.h"
+#include "events/tf_record.h"
+
+namespace cohort {
+namespace {
+
+using tensorboard::Event;
+
+constexpr std::size_t kLargestWaiting = 1 << 20;
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// No two writers get the same: the number tells those of one process apart.
+std::string new_file_name(const std::string& host) {
+  static std::atomic<int> writers = 0;
+  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}",
+                     static_cast<std::int64_t>(seconds_since_1970()), host, ::getpid(), writers++);
+}
+
+UniqueFd create_file(const std::filesystem::path& path) {
+  std::error_code failed;
+  std::filesystem::create_directories(path.parent_path(), failed);
+  if (failed) {
+    fail_errno("cannot create folder " + path.parent_path().string(), failed.value());
+  }
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!fd) fail_errno("cannot create " + path.string());
+  return fd;
+}
+
+}  // namespace
+
+EventWriter::EventWriter(const std::filesystem::path& folder, const std::string& host)
+    : path_(folder / new_file_name(host)), fd_(create_file(path_)) {
+  Event version;
+  version.set_file_version("brain.Event:2");
+  append(std::move(version), 0);
+  flush();
+}
+
+EventWriter::~EventWriter() {
+  try {
+    close();
+  } catch (const Error& error) {
+    log_warn("TensorBoard events are incomplete: {}", error.what());
+  }
+}
+
+template <class Event>
+void EventWriter::append(Event event, std::int64_t step) {
+  if (!fd_ || failure_) return;
+  event.set_wall_time(seconds_since_1970());
+  event.set_step(step);
+  append_record(waiting_, event.SerializeAsString());
+  if (waiting_.size() >= kLargestWaiting) write_out();
+}
+
+void EventWriter::scalar(std::string_view tag, double value, std::int64_t step) {
+  Event event;
+  auto* entry = event.mutable_summary()->add_value();
+  entry->set_tag(std::string(tag));
+  entry->set_simple_value(static_cast<float>(value));
+  append(std::move(event), step);
+}
+
+void EventWriter::histogram(std::string_view tag, std::span<const float> values,
+                            std::int64_t step) {
+  const Histogram spread = histogram_of(values);
+  if (spread.count == 0) return;
+  Event event;
+  auto* entry = event.mutable_summary()->add_value();
+  entry->set_tag(std::string(tag));
+  auto* histo = entry->mutable_histo();
+  histo->set_min(spread.min);
+  histo->set_max(spread.max);
+  histo->set_num(spread.count);
+  histo->set_sum(spread.sum);
+  histo->set_sum_squares(spread.sum_of_squares);
+  histo->mutable_bucket_limit()->Add(spread.limits.begin(), spread.limits.end());
+  histo->mutable_bucket()->Add(spread.counts.begin(), spread.counts.end());
+  append(std::move(event), step);
+}
+
+void EventWriter::session_start(std::int64_t step) {
+  Event event;
+  event.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+  append(std::move(event), step);
+}
+
+void EventWriter::write_out() noexcept {
+  try {
+    write_all(fd_.get(), waiting_, path_);
+  } catch (const Error& error) {
+    failure_ = error;
+  }
+  waiting_.clear();
+}
+
+void EventWriter::flush() {
+  if (fd_ && !failure_) write_out();
+  if (failure_) throw *failure_;
+}
+
+void EventWriter::close() {
+  if (!fd_) return;
+  if (!failure_) write_out();
+  fd_ = UniqueFd();
+  if (failure_) throw *failure_;
+}
+
+}  // namespace cohort

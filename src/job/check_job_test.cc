@@ -1,0 +1,174 @@
+#include "job/check_job.h"
+
+#include <cohort/model.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "base/fail.h"
+
+namespace cohort {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+Job good_job() {
+  Job job;
+  job.model.preset = "mlp";
+  job.data.kind = "generated";
+  job.data.task = "blobs";
+  job.train.steps = 10;
+  return job;
+}
+
+/// What check_job says of the good job after `spoil`; empty where it has no objection.
+std::string objection(const std::function<void(Job&)>& spoil) {
+  Job job = good_job();
+  spoil(job);
+  try {
+    check_job(job);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+LayerOptions layer_of(const std::string& type, std::int64_t out = 0) {
+  LayerOptions layer;
+  layer.type = type;
+  layer.out = out;
+  return layer;
+}
+
+TEST(CheckJob, AcceptsAGoodJob) {
+  EXPECT_EQ(objection([](Job&) {}), "");
+}
+
+TEST(CheckJob, ExactlyOneModel) {
+  EXPECT_THAT(objection([](Job& j) { j.model.preset = ""; }), HasSubstr("has no model"));
+  EXPECT_THAT(objection([](Job& j) { j.model.torchscript = "a.pt"; }),
+              HasSubstr("more than one model"));
+  EXPECT_THAT(objection([](Job& j) { j.model.make = [] { return nullptr; }; }),
+              HasSubstr("more than one model"));
+  EXPECT_EQ(objection([](Job& j) {
+              j.model.preset = "";
+              j.model.make = [] { return nullptr; };
+            }),
+            "");
+}
+
+TEST(CheckJob, KeysThatThePresetDoesNotRead) {
+  EXPECT_EQ(objection([](Job& j) { j.model.hidden = {8}; }), "");
+  EXPECT_EQ(objection([](Job& j) { j.model.depth = 2; }),
+            "model.depth is set, but only the preset gpt-mini reads it");
+}
+
+TEST(CheckJob, LayersOfAProgram) {
+  const auto with_layer = [](const LayerOptions& layer) {
+    return objection([&](Job& j) {
+      j.model.preset = "";
+      j.model.layers = {layer_of("flatten"), layer};
+    });
+  };
+  EXPECT_EQ(with_layer(layer_of("linear", 3)), "");
+  EXPECT_THAT(with_layer(layer_of("liner", 3)),
+              HasSubstr("model.layers[2].type \"liner\" is unknown"));
+  EXPECT_THAT(with_layer(layer_of("linear", -3)),
+              HasSubstr("model.layers[2].out must be at least 0, but is -3"));
+  LayerOptions branch = layer_of("residual");
+  branch.layers = {layer_of("rleu")};
+  EXPECT_THAT(with_layer(branch), HasSubstr("model.layers[2].layers[1].type \"rleu\" is unknown"));
+}
+
+TEST(CheckJob, EitherEpochsOrSteps) {
+  EXPECT_THAT(objection([](Job& j) { j.train.steps = 0; }),
+              HasSubstr("set train.epochs or train.steps"));
+  EXPECT_THAT(objection([](Job& j) { j.train.epochs = 2; }), HasSubstr("both set"));
+}
+
+TEST(CheckJob, BatchIsSharedByTheWorkers) {
+  EXPECT_THAT(objection([](Job& j) {
+                j.train.batch = 2;
+                j.cluster.workers = 4;
+              }),
+              HasSubstr("a batch of 2 cannot be shared by 4 workers"));
+  EXPECT_THAT(objection([](Job& j) {
+                j.train.batch = 8;
+                j.train.accumulate = 4;
+                j.cluster.workers = 3;
+              }),
+              AllOf(HasSubstr("train.accumulate"), HasSubstr("leaves 2 samples"),
+                    HasSubstr("3 workers"), HasSubstr("at most 2")));
+  EXPECT_EQ(objection([](Job& j) {
+              j.train.batch = 6;
+              j.train.accumulate = 2;
+              j.cluster.workers = 3;
+            }),
+            "");
+}
+
+TEST(CheckJob, LimitsHoldForProgramsToo) {
+  EXPECT_THAT(objection([](Job& j) { j.cluster.workers = 0; }),
+              HasSubstr("cluster.workers must be from 1 to 4096, but is 0"));
+  EXPECT_THAT(objection([](Job& j) { j.train.accumulate = 0; }), HasSubstr("train.accumulate"));
+  EXPECT_THAT(objection([](Job& j) { j.strategy.kind = "alreduce"; }),
+              HasSubstr("did you mean \"allreduce\"?"));
+  EXPECT_THAT(objection([](Job& j) { j.train.validate = "often"; }), HasSubstr("train.validate"));
+  EXPECT_THAT(
+      objection([](Job& j) { j.train.optimizer.lr = std::numeric_limits<double>::quiet_NaN(); }),
+      HasSubstr("train.optimizer.lr must be a finite number, but is nan"));
+}
+
+TEST(CheckJob, OptimizerAndScheduleAreChecked) {
+  EXPECT_THAT(objection([](Job& j) { j.train.optimizer.kind = "adma"; }), HasSubstr("adam"));
+  EXPECT_THAT(objection([](Job& j) { j.train.schedule.kind = "step"; }), HasSubstr("step_size"));
+}
+
+TEST(CheckJob, DataNeedsItsFileAndATaskItKnows) {
+  EXPECT_THAT(objection([](Job& j) { j.data.kind = "text"; }), HasSubstr("data.path must name"));
+  EXPECT_THAT(objection([](Job& j) { j.data.task = "values"; }), HasSubstr("data.task"));
+  EXPECT_THAT(objection([](Job& j) {
+                j.data.kind = "csv";
+                j.data.path = "a.csv";
+                j.data.task = "blobs";
+              }),
+              HasSubstr("it can be classes or values"));
+}
+
+TEST(CheckJob, LossFitsTheTargets) {
+  EXPECT_THAT(objection([](Job& j) { j.train.loss = "mean-squared-error"; }),
+              HasSubstr("need \"cross-entropy\""));
+  EXPECT_THAT(objection([](Job& j) { j.data.task = "regression"; }),
+              HasSubstr("need \"mean-squared-error\""));
+  EXPECT_EQ(objection([](Job& j) {
+              j.data.task = "regression";
+              j.train.loss = "mean-squared-error";
+            }),
+            "");
+}
+
+TEST(CheckJob, ServersOnlyWhereTheyAreUsed) {
+  EXPECT_THAT(objection([](Job& j) { j.cluster.servers = 1; }), HasSubstr("uses no servers"));
+}
+
+TEST(CheckJob, EngineFitsTheReplication) {
+  EXPECT_THAT(objection([](Job& j) { j.cluster.engine = "inproc"; }),
+              AllOf(HasSubstr("cluster.engine \"inproc\""), HasSubstr("auto, shm or gloo")));
+  const auto in_graph = [](const std::string& engine) {
+    return objection([&](Job& j) {
+      j.cluster.replication = "in-graph";
+      j.cluster.engine = engine;
+    });
+  };
+  EXPECT_EQ(in_graph("auto"), "");
+  EXPECT_EQ(in_graph("inproc"), "");
+  EXPECT_THAT(in_graph("shm"), HasSubstr("it can be auto or inproc"));
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,240 @@
+#include <utility>
+
+#include "data/load_data.h"
+#include "job/key_table.h"
+#include "model/presets.h"
+
+namespace cohort {
+namespace {
+
+/// The member of a member of a member: in<&Job::train, &TrainOptions::batch>(job) is
+/// job.train.batch.
+template <class Owner, auto... members>
+auto& member_of(Owner& owner) {
+  return (owner.*....*members);
+}
+
+template <class Owner, class Member>
+Owner owner_of(Member Owner::*);
+
+template <auto first, auto... rest>
+constexpr auto in = &member_of<decltype(owner_of(first)), first, rest...>;
+
+Limits at_least(double least) {
+  Limits limits;
+  limits.least = least;
+  return limits;
+}
+
+Limits between(double least, double most) {
+  Limits limits;
+  limits.least = least;
+  limits.most = most;
+  return limits;
+}
+
+Limits choice(std::vector<std::string> choices) {
+  Limits limits;
+  limits.choices = std::move(choices);
+  return limits;
+}
+
+using Keys = std::vector<Key<Job>>;
+
+Keys model_and_data_keys() {
+  return {
+      {"job.name", in<&Job::name>, "What the run is called; its folder is named after it."},
+      {"job.seed", in<&Job::seed>,
+       "Fixes the first weights, the order of the samples and every other random number."},
+
+      {"model.preset", in<&Job::model, &ModelOptions::preset>,
+       "A ready network. Exactly one of `preset`, `layers` and `torchscript` is set.",
+       choice(preset_names())},
+      {"model.hidden", in<&Job::model, &ModelOptions::hidden>,
+       "`mlp`: the widths of the layers between input and output.", at_least(1)},
+      {"model.width", in<&Job::model, &ModelOptions::width>,
+       "`gpt-mini`, `resnet8`: the width; 0 is the preset's own.", at_least(0)},
+      {"model.depth", in<&Job::model, &ModelOptions::depth>,
+       "`gpt-mini`: the number of transformer blocks; 0 is the preset's own.", at_least(0)},
+      {"model.heads", in<&Job::model, &ModelOptions::heads>,
+       "`gpt-mini`: attention heads of a block; 0 is the preset's own.", at_least(0)},
+      {"model.layers", in<&Job::model, &ModelOptions::layers>,
+       "The network layer by layer; input sizes are inferred."},
+      {"model.torchscript", in<&Job::model, &ModelOptions::torchscript>,
+       "A TorchScript file to train. Loading one runs the code in it."},
+
+      {"data.kind", in<&Job::data, &DataOptions::kind>, "Where the samples come from.",
+       choice(data_kinds())},
+      {"data.path", in<&Job::data, &DataOptions::path>,
+       "The file, or for `mnist` the folder, seen from where the command is started."},
+      {"data.validation_path", in<&Job::data, &DataOptions::validation_path>,
+       "A second file to validate on; without it a part of the first is set aside."},
+      {"data.validation_fraction", in<&Job::data, &DataOptions::validation_fraction>,
+       "That part, for kinds that have no validation file.", between(0, 0.99)},
+      {"data.target", in<&Job::data, &DataOptions::target>,
+       "`csv`: the column to predict; by default the last."},
+      {"data.header", in<&Job::data, &DataOptions::header>,
+       "`csv`: the first line names the columns."},
+      {"data.task", in<&Job::data, &DataOptions::task>,
+       "`generated`: what is generated. `csv`, `libsvm`: whether the target is a class (`classes`, "
+       "the default) or a number (`values`).",
+       choice({"digits", "blobs", "regression", "classes", "values"})},
+      {"data.samples", in<&Job::data, &DataOptions::samples>, "`generated`: how many samples.",
+       at_least(1)},
+      {"data.features", in<&Job::data, &DataOptions::features>,
+       "`generated`, `libsvm`: features of a sample; 0 is the task's own number, or the largest "
+       "index in the file.",
+       at_least(0)},
+      {"data.classes", in<&Job::data, &DataOptions::classes>,
+       "`generated`: number of classes; 0 is the task's own.", at_least(0)},
+      {"data.context", in<&Job::data, &DataOptions::context>,
+       "`text`: characters the model sees at a time.", at_least(1)},
+      {"data.noise", in<&Job::data, &DataOptions::noise>,
+       "`generated`: how much chance there is in the samples.", at_least(0)},
+  };
+}
+
+Keys train_keys() {
+  return {
+      {"train.epochs", in<&Job::train, &TrainOptions::epochs>,
+       "Passes over the training samples. Exactly one of `epochs` and `steps` is set.",
+       at_least(0)},
+      {"train.steps", in<&Job::train, &TrainOptions::steps>, "Updates of the parameters.",
+       at_least(0)},
+      {"train.batch", in<&Job::train, &TrainOptions::batch>,
+       "Samples of one step, all workers together.", at_least(1)},
+      {"train.loss", in<&Job::train, &TrainOptions::loss>, "What is made small.",
+       choice({"cross-entropy", "mean-squared-error"})},
+      {"train.optimizer.kind", in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::kind>,
+       "`sgd`, `adam`, `adamw` or `adagrad`; all numbers mean what they mean in torch::optim."},
+      {"train.optimizer.lr", in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::lr>,
+       "The learning rate."},
+      {"train.optimizer.momentum",
+       in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::momentum>,
+       "`sgd`: how much of the last update is kept."},
+      {"train.optimizer.nesterov",
+       in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::nesterov>,
+       "`sgd`: Nesterov's form of momentum."},
+      {"train.optimizer.weight_decay",
+       in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::weight_decay>,
+       "Pulls the weights towards zero."},
+      {"train.optimizer.beta1", in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::beta1>,
+       "`adam`, `adamw`: memory of the mean gradient."},
+      {"train.optimizer.beta2", in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::beta2>,
+       "`adam`, `adamw`: memory of the squared gradient."},
+      {"train.optimizer.epsilon",
+       in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::epsilon>,
+       "`adam`, `adamw`, `adagrad`: keeps divisions finite; 0 is torch's default."},
+      {"train.optimizer.lr_decay",
+       in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::lr_decay>,
+       "`adagrad`: how fast the rate falls."},
+      {"train.schedule.kind", in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::kind>,
+       "How the learning rate changes: `constant`, `step` or `cosine`."},
+      {"train.schedule.warmup_steps",
+       in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::warmup_steps>,
+       "The rate grows linearly over these first steps."},
+      {"train.schedule.step_size",
+       in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::step_size>,
+       "`step`: steps between two cuts of the rate."},
+      {"train.schedule.gamma", in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::gamma>,
+       "`step`: what a cut multiplies the rate by."},
+      {"train.schedule.final_lr",
+       in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::final_lr>,
+       "`cosine`: the rate of the last step."},
+      {"train.schedule.scale_by_workers",
+       in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::scale_by_workers>,
+       "Multiply the rate by the number of workers."},
+      {"train.clip_norm", in<&Job::train, &TrainOptions::clip_norm>,
+       "The largest norm of all gradients together; 0 clips nothing.", at_least(0)},
+      {"train.accumulate", in<&Job::train, &TrainOptions::accumulate>,
+       "Cut a step's batch into that many parts, computed one after the other to save memory.",
+       at_least(1)},
+      {"train.validate", in<&Job::train, &TrainOptions::validate>,
+       "When the validation set is looked at; `epoch` includes the end.",
+       choice({"epoch", "end", "never"})},
+  };
+}
+
+Keys run_keys() {
+  return {
+      {"strategy.kind", in<&Job::strategy, &StrategyOptions::kind>,
+       "How the workers agree on the parameters.", choice({"allreduce"})},
+      {"strategy.algorithm", in<&Job::strategy, &StrategyOptions::algorithm>,
+       "How gradients are summed. `auto` takes the shared-memory path where it can.",
+       choice({"ring", "direct", "tree", "auto"})},
+      {"strategy.bucket_bytes", in<&Job::strategy, &StrategyOptions::bucket_bytes>,
+       "Gradients travel in pieces of about this size.", at_least(1)},
+
+      {"cluster.workers", in<&Job::cluster, &ClusterOptions::workers>,
+       "Workers that share every batch.", between(1, 4096)},
+      {"cluster.servers", in<&Job::cluster, &ClusterOptions::servers>,
+       "Parameter servers, for strategies that use them.", at_least(0)},
+      {"cluster.engine", in<&Job::cluster, &ClusterOptions::engine>,
+       "What moves bytes between workers: shared memory, TCP, or threads of one process.",
+       choice({"auto", "shm", "gloo", "inproc"})},
+      {"cluster.replication", in<&Job::cluster, &ClusterOptions::replication>,
+       "`between-graph`: a process per worker; `in-graph`: a thread each in one process.",
+       choice({"between-graph", "in-graph"})},
+      {"cluster.timeout_seconds", in<&Job::cluster, &ClusterOptions::timeout_seconds>,
+       "The longest wait for a worker before it is declared lost.", between(0.001, 1e6)},
+      {"cluster.threads", in<&Job::cluster, &ClusterOptions::threads>,
+       "BLAS and OpenMP threads of a worker; 0 divides the cores by the workers.", at_least(0)},
+      {"cluster.pin", in<&Job::cluster, &ClusterOptions::pin>,
+       "Bind every worker to its share of the cores."},
+
+      {"log.every_steps", in<&Job::log, &LogOptions::every_steps>,
+       "Steps between two lines of metrics.jsonl and of the event file.", at_least(1)},
+      {"log.tensorboard", in<&Job::log, &LogOptions::tensorboard>, "Write TensorBoard events."},
+      {"log.histograms", in<&Job::log, &LogOptions::histograms>,
+       "Histograms of the parameters in the event file, once an epoch."},
+      {"log.trace", in<&Job::log, &LogOptions::trace>,
+       "Write trace.json: what every worker did when (opens in Perfetto)."},
+
+      {"checkpoint.every_steps", in<&Job::checkpoint, &CheckpointOptions::every_steps>,
+       "Steps between two checkpoints; 0 writes none. Not written yet in this version.",
+       at_least(0)},
+      {"checkpoint.keep", in<&Job::checkpoint, &CheckpointOptions::keep>,
+       "How many of the last checkpoints stay.", at_least(1)},
+  };
+}
+
+}  // namespace
+
+const std::vector<Key<Job>>& job_keys() {
+  static const Keys keys = [] {
+    Keys all = model_and_data_keys();
+    for (const Keys& more : {train_keys(), run_keys()}) {
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    return all;
+  }();
+  return keys;
+}
+
+const std::vector<Key<LayerOptions>>& layer_option_keys() {
+  static const std::vector<Key<LayerOptions>> keys = {
+      {"type", in<&LayerOptions::type>, "What the layer does."},
+      {"out", in<&LayerOptions::out>, "Features or channels of the output.", at_least(0)},
+      {"kernel", in<&LayerOptions::kernel>,
+       "The side of the window that slides over the picture; 0 is 2 for maxpool and the whole "
+       "picture for avgpool.",
+       at_least(0)},
+      {"stride", in<&LayerOptions::stride>,
+       "By how much it slides; 0 is 1 for conv2d and the kernel for pools.", at_least(0)},
+      {"padding", in<&LayerOptions::padding>, "Rows and columns added around the picture.",
+       at_least(0)},
+      {"heads", in<&LayerOptions::heads>, "Attention heads.", at_least(0)},
+      {"vocabulary", in<&LayerOptions::vocabulary>,
+       "How many different ids there are; 0 is the dataset's own number.", at_least(0)},
+      {"p", in<&LayerOptions::p>,
+       "The share of values that are dropped: 0.5 for dropout, 0 for transformer by default.",
+       between(0, 1)},
+      {"bias", in<&LayerOptions::bias>, "Add a trained constant."},
+      {"causal", in<&LayerOptions::causal>, "A position sees only those before it."},
+      {"positions", in<&LayerOptions::positions>, "Add a trained vector for each position."},
+      {"layers", in<&LayerOptions::layers>, "The branch that is added to its own input."},
+  };
+  return keys;
+}
+
+}  // namespace cohort

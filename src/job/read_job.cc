@@ -1,0 +1,259 @@
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <sstream>
+#include <type_traits>
+
+#include "base/fail.h"
+#include "base/files.h"
+#include "base/nearest_name.h"
+#include "job/job_file.h"
+#include "job/key_table.h"
+#include "model/layer_table.h"
+
+namespace cohort {
+namespace {
+
+std::string last_part(const std::string& path) {
+  return path.substr(path.rfind('.') + 1);
+}
+
+/// What a value is, for "must be a number, but is the string "ten"".
+std::string description_of(const toml::node& node) {
+  std::ostringstream text;
+  switch (node.type()) {
+    case toml::node_type::table:
+      return "a table";
+    case toml::node_type::array:
+      text << "the list ";
+      break;
+    case toml::node_type::string:
+      text << "the string ";
+      break;
+    default:
+      break;
+  }
+  text << toml::toml_formatter{node, toml::format_flags::none};
+  return text.str();
+}
+
+/// The known key that a user who wrote `path` may have meant: one of that name in another section,
+/// or one spelt alike. Empty where there is none.
+std::string suggestion_for(const std::string& path, bool section) {
+  std::vector<std::string> same_name, known;
+  for (const Key<Job>& key : job_keys()) {
+    for (std::size_t dot = key.path.find('.'); section && dot != std::string::npos;
+         dot = key.path.find('.', dot + 1)) {
+      known.push_back(key.path.substr(0, dot));
+    }
+    if (section) continue;
+    known.push_back(key.path);
+    if (last_part(key.path) == last_part(path)) same_name.push_back(key.path);
+  }
+  if (same_name.size() == 1) return same_name[0];
+  return nearest_name(path, same_name.empty() ? known : same_name);
+}
+
+std::string did_you_mean(const std::string& name) {
+  return name.empty() ? "" : fmt::format("; did you mean {}?", name);
+}
+
+/// Puts the values of a TOML tree where the key table says, and blames the line they stand in.
+class JobReader {
+ public:
+  /// `origin` is the file, or the whole "--set a.b=v"; the latter has no lines.
+  JobReader(Job& job, std::string origin, bool has_lines)
+      : job_(job), origin_(std::move(origin)), has_lines_(has_lines) {}
+
+  void read_table(const toml::table& table, const std::string& prefix) const {
+    for (const auto& [key, node] : table) {
+      const std::string name(key.str());
+      read_node(prefix.empty() ? name : prefix + "." + name, node, key.source());
+    }
+  }
+
+  void read_node(const std::string& path, const toml::node& node,
+                 const toml::source_region& place) const {
+    const auto& keys = job_keys();
+    const auto known = std::find_if(keys.begin(), keys.end(),
+                                    [&](const Key<Job>& key) { return key.path == path; });
+    if (known != keys.end()) {
+      read_value(*known, job_, node, path);
+    } else if (!is_section(path)) {
+      blame(place, "unknown {} {}{}", node.is_table() ? "section" : "key", path,
+            did_you_mean(suggestion_for(path, node.is_table())));
+    } else if (!node.is_table()) {
+      blame(place, "{} must be a section with keys of its own, but is {}", path,
+            description_of(node));
+    } else {
+      read_table(*node.as_table(), path);
+    }
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void blame(const toml::source_region& place, fmt::format_string<Args...> format,
+                          Args&&... args) const {
+    const std::string line = has_lines_ ? fmt::format(":{}", place.begin.line) : "";
+    throw Error(ErrorCode::invalid, fmt::format("{}{}: {}", origin_, line,
+                                                fmt::format(format, std::forward<Args>(args)...)));
+  }
+
+  template <class Owner>
+  void read_value(const Key<Owner>& key, Owner& owner, const toml::node& node,
+                  const std::string& name) const {
+    const bool fits = std::visit([&](auto get) { return take(node, get(owner)); }, key.field);
+    if (!fits) {
+      blame(node.source(), "{} must be {}, but is {}", name, type_name(key), description_of(node));
+    }
+    try {
+      check_limits(key, owner, name);
+    } catch (const Error& error) {
+      blame(node.source(), "{}", error.what());
+    }
+  }
+
+  /// Whether `node` has the type of `value`; if so `value` becomes it.
+  template <class Value>
+  bool take(const toml::node& node, Value& value) const {
+    using Toml = std::conditional_t<std::is_same_v<Value, std::uint64_t>, std::int64_t, Value>;
+    const auto* found = node.as<Toml>();
+    if (found != nullptr) value = static_cast<Value>(found->get());
+    return found != nullptr;
+  }
+
+  bool take(const toml::node& node, double& value) const {
+    if (!node.is_number()) return false;
+    value = *node.value<double>();
+    return true;
+  }
+
+  bool take(const toml::node& node, std::optional<double>& value) const {
+    return take(node, value.emplace());
+  }
+
+  bool take(const toml::node& node, std::vector<std::int64_t>& value) const {
+    const toml::array* items = node.as_array();
+    if (items == nullptr) return false;
+    value.clear();
+    for (const toml::node& item : *items) {
+      if (!item.is_integer()) return false;
+      value.push_back(item.as_integer()->get());
+    }
+    return true;
+  }
+
+  bool take(const toml::node& node, std::vector<LayerOptions>& value) const {
+    const toml::array* items = node.as_array();
+    if (items == nullptr) return false;
+    value.clear();
+    for (const toml::node& item : *items) {
+      if (!item.is_table()) return false;
+      value.push_back(read_layer(*item.as_table()));
+    }
+    return true;
+  }
+
+  LayerOptions read_layer(const toml::table& table) const {
+    LayerOptions layer;
+    const toml::node* type = table.get("type");
+    if (type == nullptr) {
+      blame(table.source(), "a layer has no type; it can be {}", one_of(layer_types()));
+    }
+    read_layer_key("type", *type, type->source(), layer);
+    try {
+      check_known("layer type", layer.type, layer_types());
+    } catch (const Error& error) {
+      blame(type->source(), "{}", error.what());
+    }
+    for (const auto& [key, node] : table) {
+      if (key.str() != "type") read_layer_key(std::string(key.str()), node, key.source(), layer);
+    }
+    return layer;
+  }
+
+  void read_layer_key(const std::string& name, const toml::node& node,
+                      const toml::source_region& place, LayerOptions& layer) const {
+    for (const Key<LayerOptions>& key : layer_option_keys()) {
+      if (key.path != name || !layer_takes(layer.type, name)) continue;
+      return read_value(key, layer, node, fmt::format("the layer's {}", name));
+    }
+    std::vector<std::string> known = layer_keys(layer.type);
+    const std::string nearest = nearest_name(name, known);
+    blame(place, "unknown key {} of a layer of type {}{} It takes {}", name, layer.type,
+          nearest.empty() ? "." : did_you_mean(nearest), known.empty() ? "none" : list(known));
+  }
+
+  static bool layer_takes(const std::string& type, const std::string& name) {
+    if (name == "type") return true;
+    const std::vector<std::string>& keys = layer_keys(type);
+    return std::find(keys.begin(), keys.end(), name) != keys.end();
+  }
+
+  static std::string list(const std::vector<std::string>& names) {
+    return fmt::format("{}", fmt::join(names, ", "));
+  }
+
+  Job& job_;
+  std::string origin_;
+  bool has_lines_;
+};
+
+/// `text` as TOML; a bare word, a path and whatever else is not TOML is a string.
+toml::table parse_override_value(const std::string& text) {
+  try {
+    toml::table parsed = toml::parse("value = " + text);
+    if (parsed.size() == 1) return parsed;
+  } catch (const toml::parse_error&) {
+  }
+  return toml::table{{"value", text}};
+}
+
+bool is_string_key(const std::string& path) {
+  return std::any_of(job_keys().begin(), job_keys().end(), [&](const Key<Job>& key) {
+    return key.path == path && std::holds_alternative<std::string& (*)(Job&)>(key.field);
+  });
+}
+
+void apply_override(Job& job, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    fail(ErrorCode::invalid, "--set {}: write it as key=value, as in --set train.epochs=3", text);
+  }
+  const std::string path = text.substr(0, equals);
+  const std::string value_text = text.substr(equals + 1);
+  toml::table parsed = parse_override_value(value_text);
+  // --set job.name=7 names the job "7".
+  if (is_string_key(path) && !parsed.get("value")->is_string()) {
+    parsed.insert_or_assign("value", value_text);
+  }
+  const toml::node& value = *parsed.get("value");
+  JobReader(job, "--set " + text, false).read_node(path, value, value.source());
+}
+
+toml::table parse_file(const std::filesystem::path& file) {
+  std::error_code cannot_tell;  // Then reading it says what is wrong.
+  if (std::filesystem::is_directory(file, cannot_tell)) {
+    fail(ErrorCode::invalid, "{} is a folder; give a job file, such as examples/mnist.toml",
+         file.string());
+  }
+  const std::string text = read_file(file);
+  try {
+    return toml::parse(text, file.string());
+  } catch (const toml::parse_error& error) {
+    fail(ErrorCode::invalid, "{}:{}: this is not TOML: {}", file.string(),
+         error.source().begin.line, error.description());
+  }
+}
+
+}  // namespace
+
+Job load_job(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+  Job job;
+  JobReader(job, file.string(), true).read_table(parse_file(file), "");
+  for (const std::string& text : overrides) apply_override(job, text);
+  return job;
+}
+
+}  // namespace cohort

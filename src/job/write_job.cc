@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <sstream>
+#include <type_traits>
+
+#include "base/nearest_name.h"
+#include "job/job_file.h"
+#include "job/key_table.h"
+#include "model/layer_table.h"
+
+namespace cohort {
+namespace {
+
+std::string text_of(const std::vector<LayerOptions>& layers, const std::string& indent);
+
+/// A scalar or a list of scalars as TOML writes it.
+template <class Value>
+std::string text_of(const Value& value, const std::string&) {
+  if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
+    return fmt::format("[{}]", fmt::join(value, ", "));
+  } else if constexpr (std::is_same_v<Value, std::uint64_t>) {
+    // TOML's integers are signed; a seed above their range comes back by the same cast.
+    return fmt::format("{}", static_cast<std::int64_t>(value));
+  } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
+    return value ? text_of(*value, "") : "";
+  } else if constexpr (std::is_same_v<Value, double>) {
+    const std::string shortest = fmt::format("{}", value);
+    return shortest.find_first_of(".en") == std::string::npos ? shortest + ".0" : shortest;
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    std::ostringstream quoted;
+    quoted << toml::toml_formatter{toml::value<std::string>(value), toml::format_flags::none};
+    return quoted.str();
+  } else {
+    return fmt::format("{}", value);
+  }
+}
+
+template <class Owner>
+std::string text_of_key(const Key<Owner>& key, const Owner& owner) {
+  return std::visit([&](auto get) { return text_of(value_of(get, owner), "  "); }, key.field);
+}
+
+/// One layer as an inline table, without the keys that have their default.
+std::string text_of(const LayerOptions& layer, const std::string& indent) {
+  const LayerOptions defaults;
+  std::string text;
+  for (const Key<LayerOptions>& key : layer_option_keys()) {
+    const std::string value = std::visit(
+        [&](auto get) { return text_of(value_of(get, layer), indent + "  "); }, key.field);
+    if (value == text_of_key(key, defaults)) continue;
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", key.path, value);
+  }
+  return "{ " + text + " }";
+}
+
+std::string text_of(const std::vector<LayerOptions>& layers, const std::string& indent) {
+  if (layers.empty()) return "[]";
+  std::string text = "[\n";
+  for (const LayerOptions& layer : layers) text += indent + text_of(layer, indent) + ",\n";
+  return text + indent.substr(2) + "]";
+}
+
+/// An empty value that is also the default says nothing to a reader.
+bool says_nothing(const std::string& value, const std::string& preset) {
+  return value == preset && (value == "\"\"" || value == "[]");
+}
+
+/// The text of a job, key by key; keys of three parts gather in the inline table of their middle.
+class JobWriter {
+ public:
+  void add(const std::string& path, const std::string& value) {
+    const std::size_t first = path.find('.');
+    const std::size_t last = path.rfind('.');
+    enter_section(path.substr(0, first));
+    enter_table(first == last ? "" : path.substr(first + 1, last - first - 1));
+    if (table_.empty()) {
+      text_ += fmt::format("{} = {}\n", path.substr(last + 1), value);
+    } else {
+      table_text_ +=
+          fmt::format("{}{} = {}", table_text_.empty() ? "" : ", ", path.substr(last + 1), value);
+    }
+  }
+
+  void comment(const std::string& words) { text_ += "# " + words + "\n"; }
+
+  std::string finish() {
+    enter_table("");
+    return text_;
+  }
+
+ private:
+  void enter_section(const std::string& name) {
+    if (name == section_) return;
+    enter_table("");
+    text_ += fmt::format("{}[{}]\n", section_.empty() ? "" : "\n", name);
+    section_ = name;
+  }
+
+  void enter_table(const std::string& name) {
+    if (name == table_) return;
+    if (!table_.empty()) text_ += fmt::format("{} = {{ {} }}\n", table_, table_text_);
+    table_ = name;
+    table_text_.clear();
+  }
+
+  std::string text_;
+  std::string section_;
+  std::string table_;
+  std::string table_text_;
+};
+
+/// One line of a Markdown table.
+template <class Owner>
+std::string reference_row(const Key<Owner>& key) {
+  const std::string preset = text_of_key(key, Owner());
+  std::string choices = one_of(key.limits.choices);
+  if (!choices.empty()) choices = fmt::format(" It can be {}.", choices);
+  return fmt::format("| `{}` | {} | {} | {}{} |\n", key.path, type_name(key),
+                     preset.empty() ? "" : "`" + preset + "`", key.meaning, choices);
+}
+
+}  // namespace
+
+std::string to_toml(const Job& job) {
+  const Job defaults;
+  JobWriter writer;
+  if (job.model.make) writer.comment("The model is the program's own.");
+  if (job.data.own_train) writer.comment("The data is the program's own.");
+  if (job.train.own_loss) writer.comment("The loss is the program's own.");
+  for (const Key<Job>& key : job_keys()) {
+    const std::string value = text_of_key(key, job);
+    if (!says_nothing(value, text_of_key(key, defaults))) writer.add(key.path, value);
+  }
+  return writer.finish();
+}
+
+std::string key_reference() {
+  const std::string head = "| key | type | default | meaning |\n|---|---|---|---|\n";
+  std::string text = head;
+  for (const Key<Job>& key : job_keys()) text += reference_row(key);
+  text += "\nKeys of one entry of `model.layers`:\n\n" + head;
+  for (const Key<LayerOptions>& key : layer_option_keys()) text += reference_row(key);
+  text += "\nTypes of layers:\n\n| type | keys it reads |\n|---|---|\n";
+  for (const std::string& type : layer_types()) {
+    text += fmt::format("| `{}` | {} |\n", type, fmt::join(layer_keys(type), ", "));
+  }
+  return text;
+}
+
+}  // namespace cohort

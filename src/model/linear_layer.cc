@@ -1,0 +1,47 @@
+#include "model/linear_layer.h"
+
+#include "model/layer_table.h"
+#include "model/linear_function.h"
+
+namespace cohort {
+
+LinearLayer::LinearLayer(std::int64_t in, std::int64_t out, bool with_bias) {
+  torch::nn::Linear fresh(torch::nn::LinearOptions(in, out).bias(with_bias));
+  weight = register_parameter("weight", fresh->weight);
+  if (with_bias) bias = register_parameter("bias", fresh->bias);
+}
+
+torch::Tensor LinearLayer::forward(const torch::Tensor& input) {
+  return apply_linear(input, weight, bias, relu_);
+}
+
+bool LinearLayer::absorb_relu_after() {
+  relu_ = true;
+  return true;
+}
+
+namespace {
+
+void plan(LayerPlan& layer, const DataSpec& spec) {
+  require_embedded(layer);
+  if (!layer.input.is_flat() && !layer.input.is_sequence()) {
+    fail_layer(layer, "it needs a flat input, but gets {}; put a flatten layer before it",
+               to_string(layer.input));
+  }
+  if (layer.options.out == 0) layer.options.out = spec.outputs;
+  require_positive(layer, "out", layer.options.out, "it is the number of outputs, 1 or more");
+  layer.output.sizes.back() = layer.options.out;
+}
+
+std::shared_ptr<Layer> build(const LayerPlan& layer) {
+  return std::make_shared<LinearLayer>(layer.input.sizes.back(), layer.options.out,
+                                       layer.options.bias);
+}
+
+}  // namespace
+
+LayerType linear_type() {
+  return {"linear", {"out", "bias"}, plan, build};
+}
+
+}  // namespace cohort

@@ -1,0 +1,84 @@
+#include "model/torchscript_model.h"
+
+#include <torch/script.h>
+
+#include <filesystem>
+
+#include "base/fail.h"
+
+namespace cohort {
+namespace {
+
+/// The first line of a torch message; the rest is a stack trace.
+std::string first_line(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  return text.substr(0, text.find('\n'));
+}
+
+class TorchScriptModel : public Model {
+ public:
+  TorchScriptModel(torch::jit::Module module, std::string path)
+      : module_(std::move(module)), path_(std::move(path)) {}
+
+  torch::Tensor forward(const torch::Tensor& input) override {
+    auto output = module_.forward({input});
+    if (!output.isTensor()) {
+      fail(ErrorCode::unsupported,
+           "the model of {} returns a {}, but Cohort trains models that return one tensor", path_,
+           output.tagKind());
+    }
+    return output.toTensor();
+  }
+
+  std::vector<NamedTensor> parameters() override {
+    std::vector<NamedTensor> result;
+    for (const auto& item : module_.named_parameters()) {
+      if (item.value.requires_grad()) result.push_back({item.name, item.value});
+    }
+    return result;
+  }
+
+  std::vector<NamedTensor> buffers() override {
+    std::vector<NamedTensor> result;
+    for (const auto& item : module_.named_buffers()) result.push_back({item.name, item.value});
+    return result;
+  }
+
+  void train(bool on) override { module_.train(on); }
+
+ private:
+  torch::jit::Module module_;
+  std::string path_;
+};
+
+torch::jit::Module load(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path)) {
+    fail(ErrorCode::not_found, "there is no TorchScript file {}", path);
+  }
+  try {
+    return torch::jit::load(path);
+  } catch (const c10::Error& error) {
+    fail(ErrorCode::corrupt,
+         "{} is not a TorchScript file that can be read ({}); torch.jit.script(model).save(\"…\") "
+         "writes one",
+         path, first_line(error));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Model> load_torchscript(const std::string& path) {
+  auto model = std::make_unique<TorchScriptModel>(load(path), path);
+  const auto parameters = model->parameters();
+  if (parameters.empty()) {
+    fail(ErrorCode::unsupported, "the model of {} has no parameter to train", path);
+  }
+  for (const auto& [name, tensor] : parameters) {
+    if (tensor.scalar_type() != torch::kFloat) {
+      fail(ErrorCode::unsupported, "parameter {} of {} is not float32", name, path);
+    }
+  }
+  return model;
+}
+
+}  // namespace cohort

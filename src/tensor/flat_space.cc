@@ -1,0 +1,140 @@
+#include "tensor/flat_space.h"
+
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "tensor/gradient_sink.h"
+
+namespace cohort {
+namespace {
+
+std::vector<NamedTensor> float_buffers(Model& model) {
+  std::vector<NamedTensor> buffers = model.buffers();
+  std::erase_if(buffers, [](const NamedTensor& buffer) {
+    return buffer.tensor.scalar_type() != torch::kFloat32;
+  });
+  return buffers;
+}
+
+torch::Tensor view_of(std::span<float> memory, const FlatEntry& entry) {
+  return torch::from_blob(memory.data() + entry.offset, entry.shape, torch::kFloat32);
+}
+
+void copy_to(std::span<float> memory, const FlatLayout& layout,
+             const std::vector<NamedTensor>& tensors) {
+  torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    view_of(memory, layout.entries[i]).copy_(tensors[i].tensor);
+  }
+}
+
+}  // namespace
+
+ModelLayout ModelLayout::of(Model& model) {
+  return {FlatLayout::of(model.parameters()), FlatLayout::of(float_buffers(model))};
+}
+
+void copy_values(Model& model, std::span<float> parameters, std::span<float> buffers) {
+  const ModelLayout layout = ModelLayout::of(model);
+  copy_to(parameters, layout.parameters, model.parameters());
+  copy_to(buffers, layout.buffers, float_buffers(model));
+}
+
+struct FlatSpace::Parameter {
+  Parameter(torch::Tensor parameter, torch::Tensor gradient_view)
+      : tensor(std::move(parameter)),
+        sink(tensor, std::move(gradient_view)),
+        accumulator(torch::autograd::impl::grad_accumulator(tensor)) {}
+
+  torch::Tensor tensor;
+  GradientSink sink;
+  // Autograd keeps the accumulator, and with it our hook, only as long as somebody holds it.
+  std::shared_ptr<torch::autograd::Node> accumulator;
+  bool ready = false;
+};
+
+// Runs after autograd has handled a parameter's gradient, also when a layer wrote it to the sink
+// and autograd got none.
+class FlatSpace::ReadyHook : public torch::autograd::FunctionPostHook {
+ public:
+  ReadyHook(FlatSpace& space, std::size_t index) : space_(space), index_(index) {}
+
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list&) override {
+    space_.gradient_arrived(index_);
+    return outputs;
+  }
+
+ private:
+  FlatSpace& space_;
+  std::size_t index_;
+};
+
+FlatSpace::FlatSpace(Model& model, const FlatMemory& memory)
+    : layout_(ModelLayout::of(model)), memory_(memory) {
+  const auto parameters = model.parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const FlatEntry& entry = layout_.parameters.entries[i];
+    torch::Tensor tensor = parameters[i].tensor;
+    tensor.set_data(view_of(memory.parameters, entry));
+    parameters_.push_back(std::make_unique<Parameter>(tensor, view_of(memory.gradients, entry)));
+    parameters_.back()->accumulator->add_post_hook(std::make_unique<ReadyHook>(*this, i));
+  }
+  auto buffers = float_buffers(model);
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    buffers[i].tensor.set_data(view_of(memory.buffers, layout_.buffers.entries[i]));
+  }
+}
+
+FlatSpace::~FlatSpace() = default;
+
+const ModelLayout& FlatSpace::layout() const {
+  return layout_;
+}
+const FlatMemory& FlatSpace::memory() const {
+  return memory_;
+}
+
+void FlatSpace::on_gradient_ready(GradientReady callback) {
+  on_ready_ = std::move(callback);
+}
+
+void FlatSpace::begin_step() {
+  last_backward_ = false;
+  for (auto& parameter : parameters_) {
+    parameter->sink.begin_step();
+    parameter->ready = false;
+  }
+}
+
+void FlatSpace::begin_last_backward() {
+  last_backward_ = true;
+}
+
+void FlatSpace::gradient_arrived(std::size_t index) {
+  Parameter& parameter = *parameters_[index];
+  torch::Tensor& gradient = parameter.tensor.mutable_grad();
+  if (gradient.defined()) {
+    parameter.sink.write(gradient);
+    // Without a gradient of its own the parameter takes over autograd's next one, not adds it.
+    gradient.reset();
+  }
+  if (last_backward_) report_ready(index);
+}
+
+void FlatSpace::report_ready(std::size_t index) {
+  parameters_[index]->ready = true;
+  if (on_ready_) on_ready_(index);
+}
+
+void FlatSpace::finish_step() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!parameters_[i]->sink.written()) parameters_[i]->sink.view().zero_();
+    if (!parameters_[i]->ready) report_ready(i);
+  }
+}
+
+}  // namespace cohort

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cohort/model.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tensor/flat_layout.h"
+
+namespace cohort {
+
+/// The memory a model's tensors are views of. Who owns it (a private mapping, memory shared with
+/// other ranks) is the strategy's business.
+struct FlatMemory {
+  std::span<float> parameters;
+  std::span<float> gradients;
+  std::span<float> buffers;
+};
+
+/// The layouts of a model's parameters and of its float buffers (others, such as counters, stay
+/// where they are: every rank changes them alike).
+struct ModelLayout {
+  FlatLayout parameters;
+  FlatLayout buffers;
+
+  static ModelLayout of(Model& model);
+};
+
+/// Copies the values of the model's parameters and float buffers to where they will live.
+void copy_values(Model& model, std::span<float> parameters, std::span<float> buffers);
+
+/// A model whose parameters, gradients and float buffers live in flat memory. Gradients reach the
+/// flat buffer as the backward pass produces them: the first one of a step overwrites what is
+/// there, later ones (micro-batches, layers used twice) add. So nothing has to be set to zero, and
+/// autograd never adds to a gradient.
+class FlatSpace {
+ public:
+  /// Called in the backward pass when the gradient of parameter `index` is complete.
+  using GradientReady = std::function<void(std::size_t index)>;
+
+  /// Makes the tensors of `model` views of `memory`, with the values that are there: see
+  /// copy_values(). The model must outlive this, and must not be used once the memory is gone.
+  FlatSpace(Model& model, const FlatMemory& memory);
+  ~FlatSpace();
+  FlatSpace(const FlatSpace&) = delete;
+  FlatSpace& operator=(const FlatSpace&) = delete;
+
+  const ModelLayout& layout() const;
+  const FlatMemory& memory() const;
+
+  void on_gradient_ready(GradientReady callback);
+
+  /// Before the first backward pass of a step.
+  void begin_step();
+  /// Before the last one (the only one, unless gradients accumulate): now complete means complete.
+  void begin_last_backward();
+  /// After the last one. Parameters that got no gradient in this step get zeros, and are ready.
+  void finish_step();
+
+ private:
+  struct Parameter;
+  class ReadyHook;
+
+  void gradient_arrived(std::size_t index);
+  void report_ready(std::size_t index);
+
+  ModelLayout layout_;
+  FlatMemory memory_;
+  std::vector<std::unique_ptr<Parameter>> parameters_;
+  GradientReady on_ready_;
+  bool last_backward_ = false;
+};
+
+}  // namespace cohort

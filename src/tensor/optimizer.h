@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cohort/job.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+/// What a step's update needs besides the numbers themselves.
+struct UpdateScalars {
+  double lr = 0;
+  std::int64_t step = 1;      ///< 1 for the first update; Adam corrects its bias by it.
+  double gradient_scale = 1;  ///< Gradients are multiplied by it first (clipping).
+};
+
+/// A rule that updates floats in place in one pass. It has no state of its own: what it remembers
+/// (momentum, moments) are *slots*, one more flat buffer each, which the caller owns. So any part
+/// of the flat space can be updated by whoever owns that part. Thread-safe.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  /// Names of the slots, as checkpoints call them: {} for plain SGD, {"momentum"}, {"m", "v"}.
+  virtual std::vector<std::string> slots() const = 0;
+
+  /// Updates parameters[i] by gradients[i] and slots[k][i] for all i. All have the same size.
+  /// Slots are zero before the first update.
+  virtual void update(std::span<float> parameters, std::span<const float> gradients,
+                      std::span<const std::span<float>> slots,
+                      const UpdateScalars& scalars) const = 0;
+};
+
+/// Throws Error(invalid) for an unknown kind (naming the nearest) or a number out of range.
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
+
+}  // namespace cohort

@@ -1,0 +1,64 @@
+#include "train/chief_log.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/fail.h"
+#include "cluster/host_id.h"
+
+namespace cohort {
+
+ChiefLog::ChiefLog(const std::filesystem::path& run_dir, const LogOptions& options)
+    : metrics_path_(run_dir / "metrics.jsonl"), metrics_(metrics_path_) {
+  if (!metrics_) fail(ErrorCode::io, "cannot write {}", metrics_path_.string());
+  if (options.tensorboard) events_ = std::make_unique<EventWriter>(run_dir, host_name());
+}
+
+void ChiefLog::write_line(const std::string& line) {
+  metrics_ << line << std::endl;
+  if (!metrics_) fail_errno("cannot write " + metrics_path_.string());
+}
+
+void ChiefLog::step(const StepRecord& record) {
+  const nlohmann::ordered_json line = {{"step", record.step},
+                                       {"epoch", record.epoch},
+                                       {"loss", record.loss},
+                                       {"lr", record.lr},
+                                       {"samples_per_second", record.samples_per_second},
+                                       {"gradient_norm", record.gradient_norm},
+                                       {"communication_share", record.communication_share}};
+  write_line(line.dump());
+  if (!events_) return;
+  events_->scalar("train/loss", record.loss, record.step);
+  events_->scalar("train/learning_rate", record.lr, record.step);
+  events_->scalar("train/samples_per_second", record.samples_per_second, record.step);
+  events_->scalar("train/gradient_norm", record.gradient_norm, record.step);
+  events_->scalar("train/communication_share", record.communication_share, record.step);
+  events_->flush();
+}
+
+void ChiefLog::validation(const ValidationRecord& record) {
+  nlohmann::ordered_json line = {
+      {"step", record.step}, {"epoch", record.epoch}, {"validation_loss", record.loss}};
+  if (record.has_accuracy) line["validation_accuracy"] = record.accuracy;
+  write_line(line.dump());
+  if (!events_) return;
+  events_->scalar("validation/loss", record.loss, record.step);
+  if (record.has_accuracy) events_->scalar("validation/accuracy", record.accuracy, record.step);
+  events_->flush();
+}
+
+void ChiefLog::histograms(const FlatSpace& space, std::int64_t step) {
+  if (!events_) return;
+  for (const FlatEntry& entry : space.layout().parameters.entries) {
+    events_->histogram("parameters/" + entry.name,
+                       space.memory().parameters.subspan(entry.offset, entry.count), step);
+  }
+  events_->flush();
+}
+
+void ChiefLog::close() {
+  metrics_.close();
+  if (events_) events_->close();
+}
+
+}  // namespace cohort

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cohort/job.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "events/event_writer.h"
+#include "tensor/flat_space.h"
+
+namespace cohort {
+
+/// A logged step, as the chief sees it.
+struct StepRecord {
+  std::int64_t step = 0;  ///< Steps done.
+  double epoch = 0;       ///< Epochs done, with fraction.
+  double loss = 0;
+  double lr = 0;
+  double samples_per_second = 0;
+  double gradient_norm = 0;
+  double communication_share = 0;  ///< Of the time since the last record, communication and wait.
+};
+
+struct ValidationRecord {
+  std::int64_t step = 0;
+  double epoch = 0;
+  double loss = 0;
+  double accuracy = 0;
+  bool has_accuracy = false;
+};
+
+/// What the chief writes into the run folder while training: metrics.jsonl and the TensorBoard
+/// events. Every write that fails throws Error naming the file.
+class ChiefLog {
+ public:
+  ChiefLog(const std::filesystem::path& run_dir, const LogOptions& options);
+
+  void step(const StepRecord& record);
+  void validation(const ValidationRecord& record);
+  void histograms(const FlatSpace& space, std::int64_t step);
+  void close();
+
+ private:
+  void write_line(const std::string& line);
+
+  std::filesystem::path metrics_path_;
+  std::ofstream metrics_;
+  std::unique_ptr<EventWriter> events_;
+};
+
+}  // namespace cohort

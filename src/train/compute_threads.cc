@@ -1,0 +1,77 @@
+#include "train/compute_threads.h"
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <sched.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <vector>
+
+namespace cohort {
+namespace {
+
+// OpenBLAS does not follow OpenMP's or torch's setting. It is found by name because which BLAS is
+// in use is the system's choice, not the build's.
+void set_blas_threads(int threads) {
+  using SetThreads = void (*)(int);
+  if (auto* set = reinterpret_cast<SetThreads>(::dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) {
+    set(threads);
+  }
+}
+
+std::vector<int> usable_core_numbers() {
+  cpu_set_t set;
+  std::vector<int> cores;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+void bind_to_share(const std::vector<int>& cores, const LocalPlace& place) {
+  const auto count = static_cast<int>(cores.size());
+  if (place.local_workers > count) return;
+  cpu_set_t share;
+  CPU_ZERO(&share);
+  const int begin = count * place.local_rank / place.local_workers;
+  const int end = count * (place.local_rank + 1) / place.local_workers;
+  for (int i = begin; i < end; ++i) CPU_SET(cores[static_cast<std::size_t>(i)], &share);
+  ::sched_setaffinity(0, sizeof share, &share);
+}
+
+int threads_per_worker(const ClusterOptions& cluster, int cores, int local_workers) {
+  if (cluster.threads > 0) return static_cast<int>(cluster.threads);
+  if (const char* chosen = std::getenv("OMP_NUM_THREADS")) {
+    if (const int threads = std::atoi(chosen); threads > 0) return threads;
+  }
+  return std::max(1, cores / local_workers);
+}
+
+}  // namespace
+
+void forbid_compute_threads() {
+  torch::set_num_threads(1);
+  set_blas_threads(1);
+}
+
+void set_compute_threads(const ClusterOptions& cluster, const LocalPlace& place, bool bind) {
+  const auto cores = usable_core_numbers();
+  const int threads =
+      threads_per_worker(cluster, static_cast<int>(cores.size()), place.local_workers);
+  if (bind && cluster.pin) bind_to_share(cores, place);
+  torch::set_num_threads(threads);
+  set_blas_threads(threads);
+}
+
+void keep_large_blocks() {
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  ::mallopt(M_TOP_PAD, 16 << 20);
+  ::mallopt(M_ARENA_MAX, 1);
+}
+
+}  // namespace cohort

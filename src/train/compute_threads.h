@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cohort/job.h>
+
+namespace cohort {
+
+/// Where a worker runs among those of its host.
+struct LocalPlace {
+  int local_rank = 0;
+  int local_workers = 1;
+};
+
+/// Call in the launcher before it computes anything: no library may start a thread there, because
+/// threads do not survive fork().
+void forbid_compute_threads();
+
+/// Gives this worker its share of the cores: binds the process to them (where `bind`; threads of
+/// one process share its cores) and tells BLAS and OpenMP how many threads to use: what the job
+/// says, or the user's OMP_NUM_THREADS, or the cores divided by the local workers.
+void set_compute_threads(const ClusterOptions& cluster, const LocalPlace& place, bool bind);
+
+/// Makes malloc keep and reuse large blocks. By default it returns each to the system and gets
+/// fresh, zeroed pages for the next, which costs a training step up to a third of its time.
+void keep_large_blocks();
+
+}  // namespace cohort

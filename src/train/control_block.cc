@@ -1,0 +1,42 @@
+#include "train/control_block.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+
+#include "base/fail.h"
+
+namespace cohort {
+
+void put_text(std::span<char> target, const std::string& text) {
+  const std::size_t length = std::min(text.size(), target.size() - 1);
+  std::copy_n(text.begin(), length, target.begin());
+  target[length] = '\0';
+}
+
+void WorkerSlot::fail_with(const Error& problem) {
+  error_code = static_cast<int>(problem.code());
+  error_rank = problem.rank().value_or(-1);
+  put_text(error, problem.what());
+  state.store(WorkerState::failed);
+}
+
+ControlBlock::ControlBlock(int world) {
+  const auto count = static_cast<std::size_t>(world);
+  constexpr std::size_t kHeaderBytes = 128;
+  static_assert(sizeof(Header) <= kHeaderBytes && alignof(WorkerSlot) <= kHeaderBytes);
+  bytes_ = kHeaderBytes + count * sizeof(WorkerSlot);
+  void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) fail_errno("cannot share memory with the workers");
+  header_ = new (memory) Header;
+  auto* slots = reinterpret_cast<WorkerSlot*>(static_cast<std::byte*>(memory) + kHeaderBytes);
+  for (std::size_t i = 0; i < count; ++i) new (slots + i) WorkerSlot;
+  slots_ = {slots, count};
+}
+
+ControlBlock::~ControlBlock() {
+  ::munmap(header_, bytes_);
+}
+
+}  // namespace cohort

@@ -1,0 +1,63 @@
+#include "train/failure.h"
+
+#include <fmt/format.h>
+#include <string.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace cohort {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kWrongUse = 2;
+constexpr int kRetry = 138;
+
+bool blames_a_peer(ErrorCode code) {
+  return code == ErrorCode::peer_lost || code == ErrorCode::timeout;
+}
+
+int cause_order(const WorkerFailure& failure) {
+  if (failure.signal != 0) return 0;
+  return blames_a_peer(failure.code) ? 2 : 1;
+}
+
+}  // namespace
+
+void sort_by_cause(std::vector<WorkerFailure>& failures) {
+  std::stable_sort(failures.begin(), failures.end(), [](const auto& a, const auto& b) {
+    return std::tuple(cause_order(a), a.rank) < std::tuple(cause_order(b), b.rank);
+  });
+}
+
+std::string describe(const WorkerFailure& failure) {
+  std::string cause = failure.message;
+  if (failure.out_of_memory) {
+    cause = "was killed: out of memory";
+  } else if (failure.signal != 0) {
+    cause = fmt::format("was killed by SIG{}", ::sigabbrev_np(failure.signal));
+  }
+  const std::string log = failure.log.empty() ? "" : fmt::format("; log: {}", failure.log);
+  return fmt::format("worker {} (pid {}, after step {}){} {}{}", failure.rank, failure.pid,
+                     failure.step, failure.signal != 0 ? "" : ":", cause, log);
+}
+
+int exit_code(const WorkerFailure& failure) {
+  return failure.signal != 0 ? kRetry : exit_code(failure.code);
+}
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid:
+    case ErrorCode::unsupported:
+    case ErrorCode::not_found:
+      return kWrongUse;
+    case ErrorCode::peer_lost:
+    case ErrorCode::timeout:
+      return kRetry;
+    default:
+      return kFailed;
+  }
+}
+
+}  // namespace cohort

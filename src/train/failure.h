@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cohort/error.h>
+
+#include <string>
+#include <vector>
+
+#include "train/control_block.h"
+
+namespace cohort {
+
+/// How one worker ended that did not end well.
+struct WorkerFailure {
+  int rank = 0;
+  std::int64_t pid = 0;
+  std::int64_t step = 0;
+  int signal = 0;  ///< That killed it; 0 where it failed by itself.
+  bool out_of_memory = false;
+  ErrorCode code = ErrorCode::io;  ///< Where it failed by itself.
+  std::string message = {};
+  std::string log = {};  ///< Its log file; may be empty.
+};
+
+/// Puts the first cause first: deaths by a signal outrank a worker's own error, which outranks the
+/// loss of a peer (that is what the others' failures do to a healthy worker).
+void sort_by_cause(std::vector<WorkerFailure>& failures);
+
+/// A sentence that names rank, step, cause and log.
+std::string describe(const WorkerFailure& failure);
+
+/// What a run whose first cause is `failure` exits with: 138 where trying again may help.
+int exit_code(const WorkerFailure& failure);
+
+/// What a program exits with that was ended by this error.
+int exit_code(ErrorCode code);
+
+}  // namespace cohort

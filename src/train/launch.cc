@@ -1,0 +1,134 @@
+#include "train/launch.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/fail.h"
+#include "base/files.h"
+#include "cluster/signal_watch.h"
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What a worker takes at most to notice that a peer is gone, and to say so.
+constexpr auto kGraceAfterFailure = 3s;
+// What the workers get to finish their step after the first Ctrl-C.
+constexpr auto kGraceAfterStop = 30s;
+
+/// How often the kernel has killed a process of this control group for want of memory.
+std::int64_t out_of_memory_kills() {
+  try {
+    std::istringstream events(read_file("/sys/fs/cgroup/memory.events"));
+    std::string name;
+    for (std::int64_t count = 0; events >> name >> count;) {
+      if (name == "oom_kill") return count;
+    }
+  } catch (const Error&) {
+    // No such file: not in such a group, so nothing can be said.
+  }
+  return 0;
+}
+
+class Watcher {
+ public:
+  explicit Watcher(const Launch& launch) : launch_(launch) {}
+
+  LaunchResult watch() {
+    for (const ProcessPlan& plan : launch_.plans) start(plan);
+    launch_.rendezvous.serve();
+    while (children_.running() > 0) {
+      if (const auto signal = signals_.wait(100ms)) handle(*signal);
+      for (const auto& end : children_.reap()) note_end(end);
+      launch_.progress.tick(live_workers());
+      if (end_by_ && end_by_->passed()) children_.signal_all(SIGKILL);
+    }
+    launch_.progress.finish();
+    sort_by_cause(result_.failures);
+    return result_;
+  }
+
+ private:
+  void start(const ProcessPlan& plan) {
+    children_.start([&] { return run_worker_process(launch_.run, plan, launch_.rendezvous); },
+                    launch_.log_of(plan.ranks.front()));
+  }
+
+  void handle(int signal) {
+    if (signal == SIGCHLD) return;
+    if (result_.signal != 0) {
+      end_by_ = Deadline::in(0s);
+      return;
+    }
+    result_.signal = signal;
+    launch_.run.control.request_stop();
+    end_by_ = Deadline::in(kGraceAfterStop);
+    launch_.progress.say("stopping after this step; press Ctrl-C again to stop at once");
+  }
+
+  void note_end(const ChildProcesses::End& end) {
+    const ProcessPlan& plan = launch_.plans[end.index];
+    for (const int rank : plan.ranks) {
+      WorkerSlot& slot = launch_.run.control.slot(rank);
+      slot.result.peak_rss_bytes = end.peak_rss_bytes;
+      if (slot.state.load() == WorkerState::done) {
+        ++ended_;
+        continue;
+      }
+      ++ended_;
+      result_.failures.push_back(failure_of(rank, slot, end));
+    }
+    const bool failed = !WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0;
+    if (failed && !end_by_) end_by_ = Deadline::in(kGraceAfterFailure);
+  }
+
+  WorkerFailure failure_of(int rank, const WorkerSlot& slot, const ChildProcesses::End& end) const {
+    WorkerFailure failure{.rank = rank,
+                          .pid = end.pid,
+                          .step = slot.step.load(),
+                          .log = launch_.log_of(launch_.plans[end.index].ranks.front()).string()};
+    if (slot.state.load() == WorkerState::failed) {
+      failure.code = static_cast<ErrorCode>(slot.error_code);
+      failure.message = slot.error.data();
+    } else if (WIFSIGNALED(end.status)) {
+      failure.signal = WTERMSIG(end.status);
+      failure.out_of_memory = failure.signal == SIGKILL && out_of_memory_kills() > oom_before_;
+      // Killed by ourselves because another one failed or the user asked: not a cause.
+      if (end_by_ && end_by_->passed()) {
+        failure.signal = 0;
+        failure.code = ErrorCode::peer_lost;
+        failure.message = "was ended with the others";
+      }
+    } else {
+      failure.message = fmt::format("ended with code {}", WEXITSTATUS(end.status));
+    }
+    return failure;
+  }
+
+  std::size_t live_workers() const {
+    std::size_t here = 0;
+    for (const ProcessPlan& plan : launch_.plans) here += plan.ranks.size();
+    const std::size_t elsewhere = launch_.run.control.slots().size() - here;
+    return here + elsewhere - ended_;
+  }
+
+  const Launch& launch_;
+  SignalWatch signals_;
+  ChildProcesses children_;
+  LaunchResult result_;
+  std::optional<Deadline> end_by_;
+  std::size_t ended_ = 0;
+  std::int64_t oom_before_ = out_of_memory_kills();
+};
+
+}  // namespace
+
+LaunchResult launch_workers(const Launch& launch) {
+  return Watcher(launch).watch();
+}
+
+}  // namespace cohort

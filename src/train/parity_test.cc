@@ -1,0 +1,198 @@
+// A synchronous strategy on N workers gives the parameters of one process on the same global batch,
+// and the same bytes every time: for every way the gradients can travel, and for every model.
+
+#include <gtest/gtest.h>
+
+#include "train/train_support_test.h"
+
+namespace cohort {
+namespace {
+
+constexpr double kTolerance = 1e-5;
+
+LayerOptions layer(const std::string& type) {
+  LayerOptions options;
+  options.type = type;
+  return options;
+}
+
+LayerOptions layer(const std::string& type, std::int64_t out) {
+  LayerOptions options = layer(type);
+  options.out = out;
+  return options;
+}
+
+LayerOptions conv(std::int64_t out) {
+  LayerOptions options = layer("conv2d", out);
+  options.kernel = 3;
+  options.padding = 1;
+  return options;
+}
+
+LayerOptions pool(const std::string& type, std::int64_t kernel) {
+  LayerOptions options = layer(type);
+  options.kernel = kernel;
+  return options;
+}
+
+// Every kind of layer that could make workers differ: statistics over the batch and random numbers.
+ModelOptions layered_model() {
+  LayerOptions branch = layer("residual");
+  branch.layers = {conv(4), layer("batchnorm"), layer("tanh")};
+  LayerOptions drop = layer("dropout");
+  drop.p = 0.3;
+  ModelOptions model;
+  model.layers = {
+      pool("avgpool", 4), conv(4),          layer("batchnorm"),  layer("relu"), branch,
+      pool("maxpool", 2), layer("flatten"), layer("linear", 12), drop,          layer("gelu"),
+      layer("layernorm"), layer("sigmoid"), layer("linear", 10)};
+  return model;
+}
+
+// 50 steps over 70 samples in batches of 16: every fifth batch has only 6.
+Job digits_job(const ModelOptions& model) {
+  Job job;
+  job.name = "parity";
+  job.seed = 11;
+  job.model = model;
+  job.data.kind = "generated";
+  job.data.task = "digits";
+  job.data.samples = 78;  // A tenth is set aside: 70 remain.
+  job.train.steps = 50;
+  job.train.batch = 16;
+  job.train.validate = "end";
+  job.train.optimizer.lr = 0.02;
+  job.train.optimizer.momentum = 0.9;
+  job.log.tensorboard = false;
+  job.cluster.timeout_seconds = 60;
+  return job;
+}
+
+Job with_workers(Job job, int workers, const std::string& engine, const std::string& algorithm) {
+  job.cluster.workers = workers;
+  job.cluster.engine = engine;
+  job.cluster.replication = engine == "inproc" ? "in-graph" : "between-graph";
+  job.strategy.algorithm = algorithm;
+  job.strategy.bucket_bytes = 4096;  // Several buckets even in these small models.
+  return job;
+}
+
+struct Route {
+  const char* engine;
+  const char* algorithm;
+};
+
+std::string name_of(const Route& route) {
+  return std::string(route.engine) + "_" + route.algorithm;
+}
+
+class EveryRoute : public ::testing::TestWithParam<Route> {};
+
+TEST_P(EveryRoute, GivesWhatOneProcessGives) {
+  const Job job = digits_job(layered_model());
+  static const TrainedModel alone = train_for_test(job);
+  for (const int workers : {1, 2, 3, 4}) {
+    const auto together =
+        train_for_test(with_workers(job, workers, GetParam().engine, GetParam().algorithm));
+    EXPECT_LE(distance(alone, together), kTolerance) << workers << " workers";
+    EXPECT_NEAR(*together.summary.loss, *alone.summary.loss, kTolerance);
+    EXPECT_EQ(*together.summary.accuracy, *alone.summary.accuracy);
+  }
+}
+
+TEST_P(EveryRoute, GivesTheSameBytesAgain) {
+  const Job job =
+      with_workers(digits_job(layered_model()), 3, GetParam().engine, GetParam().algorithm);
+  const auto first = train_for_test(job);
+  ASSERT_FALSE(first.file.empty());
+  EXPECT_EQ(first.file, train_for_test(job).file);
+}
+
+INSTANTIATE_TEST_SUITE_P(Parity, EveryRoute,
+                         ::testing::Values(Route{"shm", "auto"}, Route{"shm", "ring"},
+                                           Route{"shm", "direct"}, Route{"shm", "tree"},
+                                           Route{"gloo", "auto"}, Route{"gloo", "ring"},
+                                           Route{"gloo", "direct"}, Route{"gloo", "tree"},
+                                           Route{"inproc", "auto"}, Route{"inproc", "ring"},
+                                           Route{"inproc", "direct"}, Route{"inproc", "tree"}),
+                         [](const auto& info) { return name_of(info.param); });
+
+Job preset_job(const std::string& preset) {
+  ModelOptions model;
+  model.preset = preset;
+  Job job = digits_job(model);
+  if (preset == "mlp") job.model.hidden = {32, 16};
+  if (preset == "resnet8") job.model.width = 4;
+  if (preset == "gpt-mini") {
+    job.model.width = 16;
+    job.model.depth = 2;
+    job.model.heads = 2;
+  }
+  return job;
+}
+
+class EveryPreset : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryPreset, GivesWhatOneProcessGives) {
+  const TemporaryFolder folder;
+  Job job = preset_job(GetParam());
+  if (GetParam() == "gpt-mini") {
+    std::string text;
+    for (int i = 0; i < 1700; ++i) text += static_cast<char>('a' + (i * i + i / 7) % 23);
+    write_file_atomically(folder.path() / "text.txt", text);
+    job.data.kind = "text";
+    job.data.path = (folder.path() / "text.txt").string();
+    job.data.context = 16;
+  }
+  const auto alone = train_for_test(job);
+  for (const Route& route : {Route{"shm", "auto"}, Route{"gloo", "ring"}, Route{"inproc", "auto"},
+                             Route{"shm", "tree"}}) {
+    const auto together = train_for_test(with_workers(job, 3, route.engine, route.algorithm));
+    EXPECT_LE(distance(alone, together), kTolerance) << name_of(route);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Parity, EveryPreset,
+                         ::testing::Values("mlp", "lenet", "resnet8", "gpt-mini"),
+                         [](const auto& info) {
+                           return info.param == "gpt-mini" ? "gpt_mini" : info.param;
+                         });
+
+struct Rule {
+  const char* name;
+  OptimizerOptions optimizer;
+};
+
+class EveryOptimizer : public ::testing::TestWithParam<Rule> {};
+
+// With clipping and micro-batches, which need the whole gradient before the update.
+TEST_P(EveryOptimizer, GivesWhatOneProcessGives) {
+  Job job = preset_job("mlp");
+  job.train.optimizer = GetParam().optimizer;
+  job.train.clip_norm = 0.5;
+  job.train.accumulate = 2;
+  const auto alone = train_for_test(job);
+  for (const Route& route : {Route{"shm", "auto"}, Route{"gloo", "direct"}}) {
+    const auto together = train_for_test(with_workers(job, 2, route.engine, route.algorithm));
+    EXPECT_LE(distance(alone, together), kTolerance) << name_of(route);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Parity, EveryOptimizer,
+    ::testing::Values(
+        Rule{"momentum", {.kind = "sgd", .lr = 0.02, .momentum = 0.9, .weight_decay = 1e-3}},
+        Rule{"nesterov", {.kind = "sgd", .lr = 0.02, .momentum = 0.9, .nesterov = true}},
+        Rule{"adam", {.kind = "adam", .lr = 1e-3}}, Rule{"adamw", {.kind = "adamw", .lr = 1e-3}},
+        Rule{"adagrad", {.kind = "adagrad", .lr = 1e-2}}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(Parity, MicroBatchesGiveWhatOneBatchGives) {
+  const Job whole = preset_job("mlp");
+  Job cut = whole;
+  cut.train.accumulate = 4;
+  EXPECT_LE(distance(train_for_test(whole), train_for_test(cut)), kTolerance);
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,129 @@
+#include "train/run_folder.h"
+
+#include <fmt/chrono.h>
+#include <torch/version.h>
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "base/fail.h"
+#include "base/files.h"
+#include "cluster/host_id.h"
+#include "cluster/shared_wait.h"
+#include "job/job_file.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+void make_folder(const fs::path& path) {
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  if (problem) fail_errno("cannot make the folder " + path.string(), problem.value());
+}
+
+fs::path fresh_name(const std::string& job_name) {
+  const std::string stem =
+      fmt::format("{}-{:%Y%m%d-%H%M%S}", job_name, fmt::localtime(std::time(nullptr)));
+  fs::path path = fs::path("runs") / stem;
+  for (int again = 2; fs::exists(path); ++again) {
+    path = fs::path("runs") / fmt::format("{}-{}", stem, again);
+  }
+  return path;
+}
+
+void check_free(const fs::path& path) {
+  std::error_code problem;
+  if (!fs::exists(path, problem)) return;
+  if (!fs::is_directory(path, problem)) {
+    fail(ErrorCode::invalid, "the run folder {} exists and is not a folder", path.string());
+  }
+  if (!fs::is_empty(path, problem)) {
+    fail(ErrorCode::invalid, "the run folder {} exists already; name another one or remove it",
+         path.string());
+  }
+}
+
+std::vector<std::string> command_line() {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : read_file("/proc/self/cmdline")) {
+    if (c != '\0') {
+      word += c;
+    } else {
+      words.push_back(std::exchange(word, {}));
+    }
+  }
+  return words;
+}
+
+std::string cpu_model() {
+  const std::string info = read_file("/proc/cpuinfo");
+  const auto key = info.find("model name");
+  if (key == std::string::npos) return "unknown";
+  const auto begin = info.find(": ", key) + 2;
+  return info.substr(begin, info.find('\n', begin) - begin);
+}
+
+std::string environment_json(const Job& job) {
+  return Json{
+      {"argv", command_line()},
+      {"seed", job.seed},
+      {"host", host_name()},
+      {"cpu", cpu_model()},
+      {"cores", usable_cores()},
+      {"versions",
+       {{"cohort", COHORT_VERSION}, {"libtorch", TORCH_VERSION}, {"compiler", __VERSION__}}}}
+      .dump(2);
+}
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const Job& job, const std::string& wanted)
+    : path_(wanted.empty() ? fresh_name(job.name) : fs::path(wanted)) {
+  check_free(path_);
+  make_folder(path_ / "logs");
+  write_file_atomically(path_ / "config.toml", to_toml(job));
+  write_file_atomically(path_ / "env.json", environment_json(job) + "\n");
+}
+
+std::string to_json(const Summary& summary) {
+  Json tasks = Json::array();
+  for (const TaskSummary& task : summary.tasks) {
+    tasks.push_back({{"role", task.role},
+                     {"rank", task.rank},
+                     {"host", task.host},
+                     {"pid", task.pid},
+                     {"peak_rss_bytes", task.peak_rss_bytes}});
+  }
+  return Json{{"status", summary.status},
+              {"strategy", summary.strategy},
+              {"engine", summary.engine},
+              {"workers", summary.workers},
+              {"servers", summary.servers},
+              {"steps", summary.steps},
+              {"epochs", summary.epochs},
+              {"samples", summary.samples},
+              {"seconds", summary.seconds},
+              {"samples_per_second", or_null(summary.samples_per_second)},
+              {"loss", or_null(summary.loss)},
+              {"accuracy", or_null(summary.accuracy)},
+              {"bytes_sent", summary.bytes_sent},
+              {"bytes_received", summary.bytes_received},
+              {"restarts", summary.restarts},
+              {"failures", summary.failures},
+              {"staleness", nullptr},  // No synchronous strategy has any.
+              {"phase_seconds", summary.phase_seconds},
+              {"tasks", tasks}}
+             .dump(2) +
+         "\n";
+}
+
+}  // namespace cohort

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cohort/train.h>
+
+#include <filesystem>
+
+namespace cohort {
+
+/// The folder a run leaves behind; docs/run-folder.md says what is in it.
+class RunFolder {
+ public:
+  /// Creates it: `wanted`, which must not exist or be empty, or one under runs/ named after job and
+  /// time. Writes config.toml and env.json. Throws Error(invalid) where the folder is taken.
+  RunFolder(const Job& job, const std::string& wanted);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path log_of(const std::string& task) const {
+    return path_ / "logs" / (task + ".log");
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// summary.json's content.
+std::string to_json(const Summary& summary);
+
+}  // namespace cohort

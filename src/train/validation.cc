@@ -1,0 +1,34 @@
+#include "train/validation.h"
+
+#include <array>
+
+namespace cohort {
+
+ValidationResult validate(Model& model, EvaluationBatches& batches, const LossFunction& loss,
+                          Strategy& strategy) {
+  torch::NoGradGuard no_grad;
+  model.train(false);
+  batches.restart();
+  double loss_sum = 0;
+  double samples = 0;
+  Hits hits;
+  while (const auto batch = batches.next()) {
+    const auto rows = static_cast<double>(batch->input.size(0));
+    const torch::Tensor output = model.forward(batch->input);
+    loss_sum += loss(output, batch->target).item<double>() * rows;
+    samples += rows;
+    if (batch->target.scalar_type() == torch::kInt64) {
+      const Hits more = count_hits(output, batch->target);
+      hits.right += more.right;
+      hits.all += more.all;
+    }
+  }
+  model.train(true);
+  std::array<float, 4> sums = {static_cast<float>(loss_sum), static_cast<float>(samples),
+                               static_cast<float>(hits.right), static_cast<float>(hits.all)};
+  strategy.sum_over_workers(sums);
+  const auto ratio = [](double part, double all) { return all > 0 ? part / all : 0; };
+  return {ratio(sums[0], sums[1]), ratio(sums[2], sums[3])};
+}
+
+}  // namespace cohort

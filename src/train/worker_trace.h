@@ -1,0 +1,35 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "base/phases.h"
+#include "events/trace_writer.h"
+
+namespace cohort {
+
+/// One worker's part of trace.json: listens to its phases, and leaves a fragment in the run folder
+/// that the launcher merges with the others'.
+class WorkerTrace {
+ public:
+  /// Does nothing unless `wanted`.
+  WorkerTrace(bool wanted, PhaseClock& phases);
+
+  void set_step(std::int64_t step) { step_.store(step, std::memory_order_relaxed); }
+
+  void write(const std::filesystem::path& run_dir, int rank) const;
+
+ private:
+  void record(TraceStream stream, Phase phase, Clock::time_point begin, Clock::time_point end);
+
+  std::unique_ptr<TraceRecorder> recorder_;
+  std::atomic<std::int64_t> step_{0};
+};
+
+/// Makes trace.json of the fragments in the run folder and removes them. Does nothing where there
+/// are none.
+void merge_traces(const std::filesystem::path& run_dir, int workers);
+
+}  // namespace cohort

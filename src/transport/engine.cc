@@ -1,0 +1,123 @@
+#include "transport/engine.h"
+
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/nearest_name.h"
+#include "cluster/host_id.h"
+#include "cluster/shared_memory.h"
+#include "cluster/shared_wait.h"
+#include "transport/gloo/gloo.h"
+#include "transport/shm/shm.h"
+
+namespace cohort {
+namespace {
+
+std::string key_of(const std::string& what, int rank) {
+  return what + "/" + std::to_string(rank);
+}
+
+class ShmEngine : public Engine, public SharedRegions {
+ public:
+  ShmEngine(const EngineOptions& options, Store& store, Deadline deadline)
+      : options_(options), store_(store) {
+    store_.set(key_of("pid", options.rank), std::to_string(::getpid()));
+    for (int rank = 0; rank < options.world; ++rank) {
+      pids_.push_back(std::stoi(store_.get(key_of("pid", rank), deadline)));
+    }
+  }
+
+  std::string name() const override { return "shm"; }
+  int rank() const override { return options_.rank; }
+  int world() const override { return options_.world; }
+  SharedRegions* shared_regions() override { return this; }
+  bool sends_in_background() const override { return false; }
+  PeerWatch watch() override { return PeerWatch(pids_); }
+
+  std::span<std::byte> region(std::size_t bytes, Deadline deadline) override {
+    const std::string key = "region/" + std::to_string(regions_.size());
+    if (rank() == 0) {
+      try {
+        regions_.push_back(SharedMemory::create(bytes));
+      } catch (const Error& error) {
+        store_.set(key, std::string("!") + error.what());
+        throw;
+      }
+      store_.set(key, regions_.back().path());
+    } else {
+      const std::string path = store_.get(key, deadline);
+      // Rank 0 could not make it: its reason is everybody's.
+      if (path.starts_with('!')) throw Error(ErrorCode::no_space, path.substr(1)).about_rank(0);
+      regions_.push_back(SharedMemory::attach(path));
+    }
+    return {regions_.back().data(), bytes};
+  }
+
+  std::unique_ptr<Transport> connect(Deadline deadline) override {
+    const ShmOptions shm{.cores = options_.cores};
+    const auto memory = region(shm_bytes_needed(world(), shm), deadline);
+    return make_shm_transport(rank(), world(), memory, watch(), shm);
+  }
+
+ private:
+  EngineOptions options_;
+  Store& store_;
+  std::vector<pid_t> pids_;
+  std::vector<SharedMemory> regions_;
+};
+
+class GlooEngine : public Engine {
+ public:
+  GlooEngine(const EngineOptions& options, Store& store) : options_(options), store_(store) {}
+
+  std::string name() const override { return "gloo"; }
+  int rank() const override { return options_.rank; }
+  int world() const override { return options_.world; }
+  SharedRegions* shared_regions() override { return nullptr; }
+  bool sends_in_background() const override { return true; }
+
+  std::unique_ptr<Transport> connect(Deadline deadline) override {
+    GlooOptions gloo;
+    gloo.bind_address = options_.address;
+    gloo.connect_timeout = deadline.remaining();
+    gloo.key_prefix = "gloo/" + std::to_string(connections_++) + "/";
+    return make_gloo_transport(rank(), world(), store_, gloo);
+  }
+
+ private:
+  EngineOptions options_;
+  Store& store_;
+  int connections_ = 0;
+};
+
+/// The rank that is not on this rank's host, or -1.
+int rank_elsewhere(const EngineOptions& options, Store& store, Deadline deadline) {
+  const std::string mine = host_id();
+  store.set(key_of("host", options.rank), mine);
+  int elsewhere = -1;
+  for (int rank = options.world - 1; rank >= 0; --rank) {
+    if (store.get(key_of("host", rank), deadline) != mine) elsewhere = rank;
+  }
+  return elsewhere;
+}
+
+}  // namespace
+
+const std::vector<std::string>& engine_names() {
+  static const std::vector<std::string> names = {"auto", "shm", "gloo", "inproc"};
+  return names;
+}
+
+std::unique_ptr<Engine> make_engine(const EngineOptions& options, Store& store, Deadline deadline) {
+  check_known("engine", options.name, engine_names());
+  const int elsewhere = rank_elsewhere(options, store, deadline);
+  if (options.name == "shm" && elsewhere >= 0) {
+    fail(ErrorCode::unsupported,
+         "engine shm needs all workers on one host, but rank {} is on another one; use gloo",
+         elsewhere);
+  }
+  if (options.name == "gloo" || elsewhere >= 0) return std::make_unique<GlooEngine>(options, store);
+  return std::make_unique<ShmEngine>(options, store, deadline);
+}
+
+}  // namespace cohort

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "cluster/peer_watch.h"
+#include "cluster/store.h"
+#include "transport/transport.h"
+
+namespace cohort {
+
+/// Memory that all ranks of a run can touch. What an engine offers where all share a host.
+class SharedRegions {
+ public:
+  virtual ~SharedRegions() = default;
+
+  /// Zeroed memory, the same for every rank. All ranks call it in the same order with the same
+  /// size. It lives as long as the engine.
+  virtual std::span<std::byte> region(std::size_t bytes, Deadline deadline) = 0;
+
+  /// Knows which of the ranks' processes have died.
+  virtual PeerWatch watch() = 0;
+};
+
+/// A way for one rank to reach the others, picked once per run.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual std::string name() const = 0;
+  virtual int rank() const = 0;
+  virtual int world() const = 0;
+
+  /// A new, independent group of connections. All ranks call it in the same order.
+  virtual std::unique_ptr<Transport> connect(Deadline deadline) = 0;
+
+  /// Null where ranks do not share memory.
+  virtual SharedRegions* shared_regions() = 0;
+
+  /// Whether sending costs this rank's processor little (the network does the work), so that it
+  /// pays to send in the background of a computation.
+  virtual bool sends_in_background() const = 0;
+};
+
+struct EngineOptions {
+  std::string name = "auto";  ///< auto, shm, gloo. Threads of one process use an InprocHub.
+  int rank = 0;
+  int world = 1;
+  std::string address;  ///< Of this host, on which peers of other hosts can reach it.
+  int cores = 1;        ///< That the local ranks may use, counted before pinning.
+};
+
+/// Ranks meet in `store`, agree on an engine that works for all of them and get it. With auto that
+/// is shm where all ranks share a host, gloo otherwise. Throws Error(unsupported) where the engine
+/// asked for cannot work, saying which rank is elsewhere.
+std::unique_ptr<Engine> make_engine(const EngineOptions& options, Store& store, Deadline deadline);
+
+/// The names make_engine and job files know.
+const std::vector<std::string>& engine_names();
+
+}  // namespace cohort

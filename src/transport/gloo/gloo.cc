@@ -1,0 +1,240 @@
+#include "transport/gloo/gloo.h"
+
+#include <gloo/transport/pair.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "transport/gloo/gloo_mesh.h"
+#include "transport/gloo/receipts.h"
+
+namespace cohort {
+
+namespace {
+
+/// Vocabulary. libgloo matches a send with a receive by *slot* and takes the receiver's word for
+/// the size: bytes beyond it end the process. So a message is a *letter* of at most 1 KiB
+/// that says how large the message is and contains it if it is small, and for large messages a
+/// *parcel*, whose slot depends on the size: a receive of another size never meets it. Both travel
+/// at once; the receiver reads the letter first.
+constexpr std::size_t kSmallBytes = 1024;
+
+struct Letter {
+  std::uint64_t size;
+  std::array<std::byte, kSmallBytes> content;
+};
+
+std::size_t letter_bytes(std::size_t message_bytes) {
+  return sizeof(std::uint64_t) + (message_bytes <= kSmallBytes ? message_bytes : 0);
+}
+
+/// Spreads 64 bits over 64 bits, one to one.
+std::uint64_t mix(std::uint64_t bits) {
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
+  return bits ^ (bits >> 31);
+}
+
+std::uint64_t letter_slot(Tag tag) {
+  return mix(tag);
+}
+
+std::uint64_t parcel_slot(Tag tag, std::size_t size) {
+  return mix(mix(tag) + mix(~size));
+}
+
+class GlooOperation : public Operation {
+ public:
+  using Buffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
+
+  GlooOperation(int peer_rank, Tag message_tag, std::size_t message_bytes)
+      : peer(peer_rank), tag(message_tag), bytes(message_bytes) {}
+
+  bool is_small() const { return bytes <= kSmallBytes; }
+
+  /// Starts what a send or a receive consists of. The buffers refer to this object, which
+  /// therefore cannot be moved.
+  void start(::gloo::transport::Context& context, std::byte* data, bool sends) {
+    is_send = sends;
+    target = data;
+    if (is_send) {
+      letter.size = bytes;
+      if (is_small() && bytes > 0) std::memcpy(letter.content.data(), data, bytes);
+    }
+    letter_buffer = context.createUnboundBuffer(&letter, sizeof(letter));
+    if (!is_small()) parcel_buffer = context.createUnboundBuffer(data, bytes);
+    if (is_send) {
+      letter_buffer->send(peer, letter_slot(tag), 0, letter_bytes(bytes));
+      if (parcel_buffer) parcel_buffer->send(peer, parcel_slot(tag, bytes));
+    } else {
+      letter_buffer->recv(peer, letter_slot(tag), 0, sizeof(letter));
+      if (parcel_buffer) parcel_buffer->recv(peer, parcel_slot(tag, bytes));
+    }
+  }
+
+  const int peer;
+  const Tag tag;
+  const std::size_t bytes;
+  bool is_send = false;
+  bool done = false;
+  std::byte* target = nullptr;
+  Letter letter{};
+  Buffer letter_buffer;
+  Buffer parcel_buffer;  // None for a small message.
+};
+
+std::chrono::milliseconds gloo_timeout(Deadline deadline) {
+  const auto remaining = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
+  return std::max(std::chrono::milliseconds(1), remaining);  // Zero would mean no limit.
+}
+
+class GlooTransport : public Transport {
+ public:
+  explicit GlooTransport(std::shared_ptr<::gloo::transport::Context> context)
+      : context_(std::move(context)),
+        receipts_(*context_),
+        failures_(static_cast<std::size_t>(context_->size)) {}
+
+  ~GlooTransport() override { GlooTransport::close(); }
+
+  int rank() const override { return context_->rank; }
+  int size() const override { return context_->size; }
+
+  OperationPtr isend(int peer, Tag tag, std::span<const std::byte> bytes) override {
+    // libgloo has one type of buffer for both directions; a send only reads.
+    return start(peer, tag, {const_cast<std::byte*>(bytes.data()), bytes.size()}, true);
+  }
+
+  OperationPtr irecv(int peer, Tag tag, std::span<std::byte> bytes) override {
+    return start(peer, tag, bytes, false);
+  }
+
+  void wait(Operation& operation, Deadline deadline) override {
+    auto& transfer = static_cast<GlooOperation&>(operation);
+    if (transfer.done) return;
+    check_usable(transfer.peer);
+    const auto act = [&] {
+      transfer.is_send ? wait_send(transfer, deadline) : wait_receive(transfer, deadline);
+    };
+    translate(transfer, act, deadline);
+    transfer.done = true;
+  }
+
+  void close() noexcept override {
+    constexpr auto kPatience = std::chrono::seconds(2);
+    if (std::exchange(closed_, true)) return;
+    receipts_.collect(*context_, Deadline::in(kPatience));
+    for (int peer = 0; peer < size(); ++peer) {
+      try {
+        if (peer != rank()) context_->getPair(peer)->close();
+      } catch (const std::exception&) {
+        // A pair that has failed before is closed.
+      }
+    }
+  }
+
+  std::uint64_t bytes_sent() const override { return bytes_sent_; }
+  std::uint64_t bytes_received() const override { return bytes_received_; }
+
+ private:
+  OperationPtr start(int peer, Tag tag, std::span<std::byte> bytes, bool sends) {
+    check_usable(peer);
+    auto operation = std::make_unique<GlooOperation>(peer, tag, bytes.size());
+    translate(*operation, [&] { operation->start(*context_, bytes.data(), sends); });
+    return operation;
+  }
+
+  void wait_send(GlooOperation& send, Deadline deadline) {
+    send.letter_buffer->waitSend(gloo_timeout(deadline));
+    if (send.parcel_buffer) send.parcel_buffer->waitSend(gloo_timeout(deadline));
+    bytes_sent_ += send.bytes;
+  }
+
+  void wait_receive(GlooOperation& receive, Deadline deadline) {
+    receive.letter_buffer->waitRecv(gloo_timeout(deadline));
+    if (receive.letter.size != receive.bytes) fail_with(wrong_size(receive));
+    if (receive.parcel_buffer) {
+      receive.parcel_buffer->waitRecv(gloo_timeout(deadline));
+    } else if (receive.bytes > 0) {
+      std::memcpy(receive.target, receive.letter.content.data(), receive.bytes);
+    }
+    bytes_received_ += receive.bytes;
+  }
+
+  /// Runs `action`; what libgloo throws becomes an Error about the operation's peer.
+  template <class Action>
+  void translate(const GlooOperation& operation, Action&& action,
+                 std::optional<Deadline> deadline = std::nullopt) {
+    try {
+      action();
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      const bool too_late = deadline && deadline->passed();
+      fail_with(too_late ? timed_out(operation) : lost(operation, error.what()));
+    }
+  }
+
+  void check_usable(int peer) const {
+    if (closed_) fail(ErrorCode::cancelled, "Rank {} has closed its Gloo transport.", rank());
+    if (peer < 0 || peer >= size() || peer == rank()) {
+      fail(ErrorCode::invalid, "Rank {} cannot exchange messages with rank {} in a group of {}.",
+           rank(), peer, size());
+    }
+    if (timeout_) throw Error(*timeout_);
+    const auto& failure = failures_[static_cast<std::size_t>(peer)];
+    if (failure) throw Error(*failure);
+  }
+
+  [[noreturn]] void fail_with(const Error& error) {
+    if (error.code() == ErrorCode::timeout) timeout_ = error;
+    failures_[static_cast<std::size_t>(*error.rank())] = error;
+    throw Error(error);
+  }
+
+  Error timed_out(const GlooOperation& operation) const {
+    return Error(ErrorCode::timeout,
+                 fmt::format("Rank {} waited for rank {} (message with tag {}) until its deadline.",
+                             rank(), operation.peer, operation.tag))
+        .about_rank(operation.peer);
+  }
+
+  Error lost(const GlooOperation& operation, const std::string& reason) const {
+    return Error(ErrorCode::peer_lost,
+                 fmt::format("Rank {} lost rank {}: {}", rank(), operation.peer, reason))
+        .about_rank(operation.peer);
+  }
+
+  Error wrong_size(const GlooOperation& receive) const {
+    return Error(ErrorCode::corrupt,
+                 fmt::format("Rank {} sent {} bytes with tag {} where {} bytes were expected.",
+                             receive.peer, receive.letter.size, receive.tag, receive.bytes))
+        .about_rank(receive.peer);
+  }
+
+  std::shared_ptr<::gloo::transport::Context> context_;
+  Receipts receipts_;
+  std::vector<std::optional<Error>> failures_;  // By peer.
+  std::optional<Error> timeout_;
+  std::uint64_t bytes_sent_ = 0;
+  std::uint64_t bytes_received_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_gloo_transport(int rank, int size, Store& store,
+                                               const GlooOptions& options) {
+  if (rank < 0 || rank >= size) {
+    fail(ErrorCode::invalid, "There is no rank {} in a group of {}.", rank, size);
+  }
+  return std::make_unique<GlooTransport>(connect_gloo_mesh(rank, size, store, options));
+}
+
+}  // namespace cohort

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/deadline.h"
+#include "cluster/store.h"
+#include "transport/transport.h"
+
+namespace cohort {
+
+struct GlooOptions {
+  /// An address or name of this host, on which the peers can reach it.
+  std::string bind_address = "127.0.0.1";
+  /// For the whole mesh to be connected.
+  Duration connect_timeout = std::chrono::seconds(60);
+  /// Of the keys in the store. Groups that use the same store must differ in it.
+  std::string key_prefix = "gloo";
+};
+
+/// One rank's end of a group connected by TCP through libgloo; all ranks call it at about the same
+/// time with the same store. Make it after fork(): it has a background thread, which moves the
+/// bytes. From then on the process ignores SIGPIPE, unless it handles it.
+///
+/// A send completes when the peer has started the matching receive. libgloo closes the connections
+/// to all peers when one operation times out, so after a timeout every call throws it again.
+std::unique_ptr<Transport> make_gloo_transport(int rank, int size, Store& store,
+                                               const GlooOptions& options = {});
+
+}  // namespace cohort

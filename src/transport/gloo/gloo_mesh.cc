@@ -1,0 +1,126 @@
+#include "transport/gloo/gloo_mesh.h"
+
+#include <gloo/transport/address.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/pair.h>
+#include <gloo/transport/tcp/device.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/fail.h"
+#include "cluster/tcp_socket.h"
+
+namespace cohort {
+
+namespace {
+
+using GlooContext = ::gloo::transport::Context;
+
+std::shared_ptr<::gloo::transport::Device> make_device(const std::string& bind_address) {
+  // libgloo crashes on a name it cannot resolve, so the address is tried before.
+  const std::string address = own_address(listen_on(bind_address, 0));
+  try {
+    ::gloo::transport::tcp::attr attributes;
+    attributes.hostname = address;
+    return ::gloo::transport::tcp::CreateDevice(attributes);
+  } catch (const std::exception& error) {
+    fail(ErrorCode::io, "Gloo cannot use the address {} of this host: {}", address, error.what());
+  }
+}
+
+/// libgloo writes to connections that the peer may just have closed, which by default ends the
+/// process. A handler that the program has set itself stays.
+void survive_broken_connections() {
+  struct sigaction current {};
+  ::sigaction(SIGPIPE, nullptr, &current);
+  if (current.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
+}
+
+/// A pair gives up connecting after five times its context's timeout.
+std::chrono::milliseconds pair_timeout(Deadline deadline) {
+  constexpr int kPairPatience = 5;
+  const auto all = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
+  return std::max(std::chrono::milliseconds(1), all / kPairPatience);
+}
+
+std::string address_key(const GlooOptions& options, int rank) {
+  return fmt::format("{}/addresses/{}", options.key_prefix, rank);
+}
+
+/// A rank has a listening address per peer. It publishes all of them, by the order of the ranks,
+/// in one value.
+void publish_addresses(GlooContext& context, Store& store, const GlooOptions& options) {
+  std::string value;
+  for (int peer = 0; peer < context.size; ++peer) {
+    if (peer == context.rank) continue;
+    const std::vector<char> address = context.createPair(peer)->address().bytes();
+    value.append(address.begin(), address.end());
+  }
+  store.set(address_key(options, context.rank), value);
+}
+
+/// The address that `peer` has for this rank.
+std::vector<char> address_of(int peer, const GlooContext& context, const std::string& published) {
+  const auto addresses = static_cast<std::size_t>(context.size - 1);
+  if (published.empty() || published.size() % addresses != 0) {
+    fail(ErrorCode::corrupt, "Rank {} published {} bytes as the addresses for {} peers.", peer,
+         published.size(), addresses);
+  }
+  const std::size_t bytes = published.size() / addresses;
+  const auto index =
+      static_cast<std::size_t>(context.rank < peer ? context.rank : context.rank - 1);
+  const auto start = published.begin() + static_cast<std::ptrdiff_t>(index * bytes);
+  return std::vector<char>(start, start + static_cast<std::ptrdiff_t>(bytes));
+}
+
+void connect_pair(GlooContext& context, int peer, const std::string& published, Deadline deadline) {
+  const std::vector<char> address = address_of(peer, context, published);
+  try {
+    context.getPair(peer)->connect(address);
+  } catch (const std::exception& error) {
+    throw Error(
+        deadline.passed() ? ErrorCode::timeout : ErrorCode::peer_lost,
+        fmt::format("Rank {} cannot connect to rank {}: {}", context.rank, peer, error.what()))
+        .about_rank(peer);
+  }
+}
+
+std::string published_by(int peer, Store& store, const GlooOptions& options, Deadline deadline) {
+  try {
+    return store.get(address_key(options, peer), deadline);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::timeout) throw;
+    const auto doing = fmt::format("Rank {} has not told where it can be reached", peer);
+    throw error.with_context(doing).about_rank(peer);
+  }
+}
+
+/// Returns when every rank is connected with every other. A rank that went away earlier would end
+/// those that are still connecting: libgloo does not catch its own error there.
+void wait_for_all(int size, Store& store, const GlooOptions& options, Deadline deadline) {
+  const std::string ready = options.key_prefix + "/ready";
+  if (store.add(options.key_prefix + "/connected", 1) == size) store.set(ready, "yes");
+  store.get(ready, deadline);
+}
+
+}  // namespace
+
+std::shared_ptr<GlooContext> connect_gloo_mesh(int rank, int size, Store& store,
+                                               const GlooOptions& options) {
+  survive_broken_connections();
+  const auto deadline = Deadline::in(options.connect_timeout);
+  const auto context = make_device(options.bind_address)->createContext(rank, size);
+  context->setTimeout(pair_timeout(deadline));
+  publish_addresses(*context, store, options);
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank) continue;
+    connect_pair(*context, peer, published_by(peer, store, options, deadline), deadline);
+  }
+  wait_for_all(size, store, options, deadline);
+  return context;
+}
+
+}  // namespace cohort

@@ -1,0 +1,62 @@
+#include "transport/gloo/gloo.h"
+
+#include <cohort/error.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace cohort {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Gloo, NamesTheRankThatNeverCame) {
+  MemoryStore store;
+  try {
+    make_gloo_transport(0, 2, store, {.connect_timeout = std::chrono::milliseconds(50)});
+    FAIL() << "connected with nobody";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::timeout);
+    EXPECT_EQ(error.rank(), 1);
+    EXPECT_THAT(error.what(), HasSubstr("Rank 1"));
+  }
+}
+
+TEST(Gloo, NamesAnAddressThatIsNotOfThisHost) {
+  MemoryStore store;
+  try {
+    make_gloo_transport(0, 2, store, {.bind_address = "no-such-host.invalid"});
+    FAIL() << "bound to another host";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::io);
+    EXPECT_THAT(error.what(), HasSubstr("no-such-host.invalid"));
+  }
+}
+
+TEST(Gloo, RefusesAddressesItCannotRead) {
+  MemoryStore store;
+  store.set("group/addresses/1", "");
+  try {
+    make_gloo_transport(0, 2, store, {.key_prefix = "group"});
+    FAIL() << "connected to an empty address";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::corrupt);
+  }
+}
+
+TEST(Gloo, GroupsOfOneStoreAreKeptApartByTheirPrefix) {
+  MemoryStore store;
+  for (const std::string prefix : {"first", "second"}) {
+    const auto connect = [&](int rank) {
+      return make_gloo_transport(rank, 2, store, {.key_prefix = prefix});
+    };
+    auto one = std::async(std::launch::async, connect, 1);
+    const auto zero = connect(0);
+    EXPECT_EQ(zero->rank(), 0);
+    EXPECT_EQ(one.get()->rank(), 1);
+  }
+}
+
+}  // namespace
+}  // namespace cohort

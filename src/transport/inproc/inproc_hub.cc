@@ -1,0 +1,49 @@
+#include "transport/inproc/inproc_hub.h"
+
+#include "transport/inproc/inproc.h"
+
+namespace cohort {
+
+class InprocHub::InprocEngine : public Engine, public SharedRegions {
+ public:
+  InprocEngine(InprocHub& hub, int rank) : hub_(hub), rank_(rank) {}
+
+  std::string name() const override { return "inproc"; }
+  int rank() const override { return rank_; }
+  int world() const override { return hub_.world_; }
+  SharedRegions* shared_regions() override { return this; }
+  bool sends_in_background() const override { return false; }
+  PeerWatch watch() override { return {}; }
+
+  std::unique_ptr<Transport> connect(Deadline) override {
+    return hub_.take_endpoint(connections_++, rank_);
+  }
+  std::span<std::byte> region(std::size_t bytes, Deadline) override {
+    return hub_.region(regions_++, bytes);
+  }
+
+ private:
+  InprocHub& hub_;
+  int rank_;
+  std::size_t connections_ = 0;
+  std::size_t regions_ = 0;
+};
+
+std::unique_ptr<Engine> InprocHub::engine(int rank) {
+  return std::make_unique<InprocEngine>(*this, rank);
+}
+
+std::unique_ptr<Transport> InprocHub::take_endpoint(std::size_t group, int rank) {
+  const std::lock_guard lock(mutex_);
+  // Whoever comes first makes the group for all.
+  while (groups_.size() <= group) groups_.push_back(make_inproc_group(world_));
+  return std::move(groups_[group][static_cast<std::size_t>(rank)]);
+}
+
+std::span<std::byte> InprocHub::region(std::size_t index, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  while (regions_.size() <= index) regions_.emplace_back(bytes);
+  return regions_[index].bytes();
+}
+
+}  // namespace cohort

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace cohort {
+
+/// A stream of bytes from one writer to one reader through shared memory. Zeroed memory is an
+/// empty ring. The two counters only grow; they stand on cache lines of their own because each is
+/// written by another side.
+struct RingCounters {
+  alignas(64) std::atomic<std::uint64_t> written;
+  alignas(64) std::atomic<std::uint64_t> read;
+};
+
+/// The memory of a ring; the size of `bytes` is a power of two.
+struct RingMemory {
+  RingCounters* counters;
+  std::span<std::byte> bytes;
+};
+
+class RingWriter {
+ public:
+  explicit RingWriter(RingMemory ring);
+
+  /// Bytes that fit now.
+  std::size_t room();
+
+  /// Copies as many of `bytes` as fit and returns how many. The reader sees them after publish().
+  std::size_t write(std::span<const std::byte> bytes);
+  void publish();
+
+ private:
+  RingMemory ring_;
+  std::uint64_t written_;
+};
+
+class RingReader {
+ public:
+  explicit RingReader(RingMemory ring);
+
+  /// Bytes that are there now.
+  std::size_t available();
+
+  /// Copies as many bytes as are there and fit and returns how many. The writer may reuse their
+  /// room after publish().
+  std::size_t read(std::span<std::byte> bytes);
+  void publish();
+
+ private:
+  RingMemory ring_;
+  std::uint64_t read_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,112 @@
+#include "transport/shm/shm.h"
+
+#include <cohort/error.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "cluster/shared_memory.h"
+
+namespace cohort {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Deadline soon() {
+  return Deadline::in_seconds(60);
+}
+
+/// Ranks that one thread can use in turn, because nobody has to wait while messages fit the ring.
+class Shm : public ::testing::Test {
+ protected:
+  std::unique_ptr<Transport> connect(int rank) {
+    return make_shm_transport(rank, 2, {region_.data(), region_.size()}, PeerWatch(), options_);
+  }
+
+ private:
+  ShmOptions options_{.ring_bytes = 1024};
+  SharedMemory region_ = SharedMemory::create(shm_bytes_needed(2, options_));
+};
+
+TEST_F(Shm, SmallSendsAreCompleteAtOnce) {
+  const auto zero = connect(0);
+  const auto one = connect(1);
+  const Bytes sent(100, std::byte{5});
+  zero->wait(*zero->isend(1, 1, sent), soon());
+  Bytes got(100);
+  one->wait(*one->irecv(0, 1, got), soon());
+  EXPECT_EQ(got, sent);
+}
+
+TEST_F(Shm, SendsThatAreWaitedForBeforeAnyReceiveDoNotBlockEachOther) {
+  constexpr std::size_t kSize = 100'000;  // A hundred rings full.
+  const auto exchange = [](Transport& transport) {
+    const int peer = 1 - transport.rank();
+    const Bytes mine(kSize, std::byte(transport.rank()));
+    transport.wait(*transport.isend(peer, 1, mine), soon());
+    Bytes theirs(kSize);
+    transport.wait(*transport.irecv(peer, 1, theirs), soon());
+    EXPECT_EQ(theirs, Bytes(kSize, std::byte(peer)));
+  };
+  const auto zero = connect(0);
+  const auto one = connect(1);
+  std::jthread other([&] { exchange(*one); });
+  exchange(*zero);
+}
+
+TEST_F(Shm, AMessageIsFoundBehindOneThatIsStillArriving) {
+  const auto zero = connect(0);
+  const auto one = connect(1);
+  const Bytes large(3000, std::byte{1});
+  const Bytes small(10, std::byte{2});
+  const auto first = zero->isend(1, 1, large);
+  const auto second = zero->isend(1, 2, small);
+  Bytes got_small(10), got_large(3000);
+  const auto wanted = one->irecv(0, 2, got_small);   // The large one is now kept aside.
+  const auto claimed = one->irecv(0, 1, got_large);  // And asked for before it is complete.
+  std::jthread sender([&] {
+    zero->wait(*first, soon());
+    zero->wait(*second, soon());
+  });
+  one->wait(*wanted, soon());
+  one->wait(*claimed, soon());
+  EXPECT_EQ(got_small, small);
+  EXPECT_EQ(got_large, large);
+}
+
+TEST_F(Shm, ASendThatWasNeverBegunCanBeAbandoned) {
+  const auto zero = connect(0);
+  const auto one = connect(1);
+  const Bytes filler(1000, std::byte{1});
+  zero->wait(*zero->isend(1, 1, filler), soon());  // Now the ring has no room for a header.
+  { const auto abandoned = zero->isend(1, 2, Bytes(500)); }
+  const Bytes last(20, std::byte{3});
+  const auto third = zero->isend(1, 3, last);
+  Bytes got(20), got_filler(1000);
+  const auto incoming = one->irecv(0, 1, got_filler);
+  one->wait(*incoming, soon());
+  zero->wait(*third, soon());
+  one->wait(*one->irecv(0, 3, got), soon());
+  EXPECT_EQ(got, last);
+}
+
+TEST_F(Shm, AHalfSentMessageThatIsAbandonedEndsTheConnection) {
+  const auto zero = connect(0);
+  { const auto abandoned = zero->isend(1, 1, Bytes(5000)); }
+  const Bytes next(8);
+  EXPECT_THROW(
+      {
+        const auto operation = zero->isend(1, 2, next);
+        zero->wait(*operation, soon());
+      },
+      Error);
+}
+
+TEST_F(Shm, RefusesARegionThatIsTooSmall) {
+  Bytes region(shm_bytes_needed(2) - 1);
+  EXPECT_THROW(make_shm_transport(0, 2, region, PeerWatch()), Error);
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/deadline.h"
+
+namespace cohort {
+
+/// Distinguishes messages between the same two ranks. Messages of one (sender, receiver, tag) are
+/// received in the order they were sent; messages of different tags may be received in any order.
+using Tag = std::uint64_t;
+
+/// A send or receive that was started. It must be waited for, or the transport closed, before the
+/// bytes it was given go away.
+class Operation {
+ public:
+  virtual ~Operation() = default;
+};
+
+using OperationPtr = std::unique_ptr<Operation>;
+
+/// Moves bytes between the ranks of a group. Every back end (a folder beside this file) passes the
+/// same conformance suite.
+///
+/// A receive names exactly the size that was sent; a different size is an error (corrupt). When a
+/// peer closes, dies or stays silent past a deadline, the call that needs it throws Error
+/// (peer_lost or timeout) naming its rank, and every later call that needs that peer throws again:
+/// a failed peer stays failed.
+///
+/// A send may stay incomplete until the peer has started the matching receive: start the receives
+/// a rank owes its peers before waiting for its own sends.
+///
+/// One thread at a time may use a transport.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Starts sending `bytes` to `peer`. The bytes must stay unchanged until wait() returned.
+  virtual OperationPtr isend(int peer, Tag tag, std::span<const std::byte> bytes) = 0;
+
+  /// Starts receiving from `peer`. The bytes are defined once wait() returned.
+  virtual OperationPtr irecv(int peer, Tag tag, std::span<std::byte> bytes) = 0;
+
+  /// Returns when `operation` is complete. For a send that means the bytes may be reused, not that
+  /// the peer has them.
+  virtual void wait(Operation& operation, Deadline deadline) = 0;
+
+  /// Tells the peers that this rank is gone for good and releases what it holds. Idempotent, does
+  /// not throw; the destructor calls it.
+  virtual void close() noexcept = 0;
+
+  /// Bytes of payload sent and received so far.
+  virtual std::uint64_t bytes_sent() const = 0;
+  virtual std::uint64_t bytes_received() const = 0;
+};
+
+}  // namespace cohort

@@ -1,0 +1,130 @@
+"""What the tests that run the real command share."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+COMMAND = os.environ["COHORT_COMMAND"]
+SOURCE = pathlib.Path(os.environ["COHORT_SOURCE"])
+LIMIT = 120  # Seconds any one command may take; reached only by a hang.
+
+BLOBS = """
+[job]
+name = "blobs"
+seed = 5
+[model]
+layers = [ {type="linear", out=16}, {type="relu"}, {type="linear", out=4} ]
+[data]
+kind = "generated"
+task = "blobs"
+samples = 2000
+features = 8
+classes = 4
+[train]
+epochs = 2
+batch = 64
+optimizer = { kind = "sgd", lr = 0.1, momentum = 0.9 }
+[cluster]
+workers = 2
+"""
+
+
+def environment(**more):
+    """This process's environment without what would place it in somebody else's run."""
+    names = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}
+    return {k: v for k, v in os.environ.items() if k not in names} | more
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as children:
+            return [int(child) for child in children.read().split()]
+    except FileNotFoundError:
+        return []
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + LIMIT
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {LIMIT} s in vain: {what}")
+        time.sleep(0.02)
+
+
+class CohortTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.job = self.write("job.toml", BLOBS)
+        self.run_dir = self.folder / "run"
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def start(self, *words, prefix=(), **more):
+        process = subprocess.Popen(
+            [*prefix, COMMAND, *map(str, words)], cwd=self.folder, env=environment(**more),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, process)
+        return process
+
+    def end(self, process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+    def run_command(self, *words, **more):
+        process = self.start(*words, **more)
+        out, err = process.communicate(timeout=LIMIT)
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def train(self, *words, **more):
+        return self.run_command("train", self.job, "--run-dir", self.run_dir, *words, **more)
+
+    def start_long_training(self, *words, **more):
+        """A run that does not end by itself; returns it with its workers, once they train."""
+        process = self.start("train", self.job, "--run-dir", self.run_dir,
+                             "--set", "train.epochs=0", "--set", "train.steps=100000000",
+                             "--set", "log.every_steps=1", "--set", "log.tensorboard=false",
+                             *words, **more)
+        metrics = self.run_dir / "metrics.jsonl"
+
+        def trains():
+            self.assertIsNone(process.poll(), "the run ended early")
+            return metrics.exists() and len(metrics.read_text().splitlines()) > 3
+
+        wait_until(trains, "the workers train")
+        workers = children_of(process.pid)
+        self.assertEqual(len(workers), 2)
+        return process, workers
+
+    def summary(self):
+        return json.loads((self.run_dir / "summary.json").read_text())
+
+    def assert_ends(self, process, code):
+        out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, code, out + err)
+        return out + err
+
+    def assert_gone(self, pids):
+        wait_until(lambda: not any(map(is_running, pids)), f"processes {pids} end")
+
+
+def freeze(pid):
+    os.kill(pid, signal.SIGSTOP)
