@@ -36,12 +36,12 @@ class BadInputTest(CohortTest):
         self.assert_refused(result, "7", "4")
 
     def test_missing_data_file(self):
-        result = self.train("--set", "data.kind=csv", "--set", "data.path=none.csv")
+        result = self.train("--set", "data.kind=csv", "--set", "data.task=classes", "--set", "data.path=none.csv")
         self.assert_refused(result, "none.csv")
 
     def test_data_with_a_broken_line(self):
         self.write("broken.csv", "a,b,label\n1,2,x\n1,oops,y\n")
-        result = self.train("--set", "data.kind=csv", "--set", "data.path=broken.csv")
+        result = self.train("--set", "data.kind=csv", "--set", "data.task=classes", "--set", "data.path=broken.csv")
         self.assert_refused(result, "broken.csv", "3", "oops")
 
     def test_truncated_mnist(self):

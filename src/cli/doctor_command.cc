@@ -18,7 +18,7 @@
 #include "base/files.h"
 #include "base/unique_fd.h"
 #include "cli/command.h"
-#include "cli/exit_code.h"
+#include "train/failure.h"
 #include "cli/machine_facts.h"
 #include "cluster/shared_memory.h"
 
@@ -201,7 +201,7 @@ int run() {
     fmt::print("Cohort can train here{}.\n",
                warnings == 0 ? "" : fmt::format("; {} of the above could be better", warnings));
   }
-  return fatal > 0 ? kExitFailed : kExitDone;
+  return fatal > 0 ? kExitFailed : 0;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "base/fail.h"
 #include "base/nearest_name.h"
 #include "cli/command.h"
-#include "cli/exit_code.h"
+#include "train/failure.h"
 
 namespace cohort {
 namespace {
@@ -110,7 +110,7 @@ int run_and_explain(const std::vector<std::string>& words) {
     return run(words);
   } catch (const Error& error) {
     print_error(error.what());
-    return exit_code_of(error.code());
+    return exit_code(error.code());
   } catch (const c10::Error& error) {
     print_error(error.what_without_backtrace());
   } catch (const std::exception& error) {

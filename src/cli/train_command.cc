@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "base/fail.h"
 #include "cli/command.h"
+#include "data/fetch_mnist.h"
 #include "job/check_job.h"
 #include "job/job_file.h"
 
@@ -80,6 +82,19 @@ Job resolved_job(const TrainWords& words) {
   return job;
 }
 
+/// A newcomer's first run shall be on real data. Where it cannot be had, the run goes on with
+/// digits of its own making.
+void fetch_missing_mnist(const Job& job) {
+  const std::string folder = job.data.path.empty() ? "data/mnist" : job.data.path;
+  if (job.data.kind != "mnist" || std::filesystem::exists(folder)) return;
+  fmt::print(stderr, "cohort: there is no MNIST in {} yet; fetching it\n", folder);
+  try {
+    fetch_mnist(folder);
+  } catch (const Error& error) {
+    fmt::print(stderr, "cohort: {}\n", error.what());
+  }
+}
+
 int run(const TrainWords& words) {
   if (words.keys) {
     fmt::print("{}", key_reference());
@@ -102,10 +117,12 @@ int run(const TrainWords& words) {
     fmt::print(stderr, "cohort: checkpoint.every_steps is {}, but this version writes none yet\n",
                job.checkpoint.every_steps);
   }
-  return train(job, {.run_dir = words.run_dir,
-                     .quiet = words.quiet,
-                     .json_log = words.log_format == "json"})
-      .exit_code;
+  fetch_missing_mnist(job);
+  const Summary summary = train(job, {.run_dir = words.run_dir,
+                                      .quiet = words.quiet,
+                                      .json_log = words.log_format == "json"});
+  for (const std::string& failure : summary.failures) fmt::print(stderr, "cohort: {}\n", failure);
+  return summary.exit_code;
 }
 
 }  // namespace

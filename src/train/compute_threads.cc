@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <mutex>
 #include <vector>
 
 namespace cohort {
@@ -63,7 +64,12 @@ void set_compute_threads(const ClusterOptions& cluster, const LocalPlace& place,
   const int threads =
       threads_per_worker(cluster, static_cast<int>(cores.size()), place.local_workers);
   if (bind && cluster.pin) bind_to_share(cores, place);
+  // LibTorch makes its thread pools anew in every process and counts threads per thread, neither of
+  // which two threads may do at once. Asking for the number settles it for the calling thread.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   torch::set_num_threads(threads);
+  torch::get_num_threads();
   set_blas_threads(threads);
 }
 

@@ -9,10 +9,6 @@
 namespace cohort {
 namespace {
 
-constexpr int kFailed = 1;
-constexpr int kWrongUse = 2;
-constexpr int kRetry = 138;
-
 bool blames_a_peer(ErrorCode code) {
   return code == ErrorCode::peer_lost || code == ErrorCode::timeout;
 }
@@ -43,7 +39,7 @@ std::string describe(const WorkerFailure& failure) {
 }
 
 int exit_code(const WorkerFailure& failure) {
-  return failure.signal != 0 ? kRetry : exit_code(failure.code);
+  return failure.signal != 0 ? kExitRetry : exit_code(failure.code);
 }
 
 int exit_code(ErrorCode code) {
@@ -51,12 +47,12 @@ int exit_code(ErrorCode code) {
     case ErrorCode::invalid:
     case ErrorCode::unsupported:
     case ErrorCode::not_found:
-      return kWrongUse;
+      return kExitWrongUse;
     case ErrorCode::peer_lost:
     case ErrorCode::timeout:
-      return kRetry;
+      return kExitRetry;
     default:
-      return kFailed;
+      return kExitFailed;
   }
 }
 

@@ -9,6 +9,10 @@
 
 namespace cohort {
 
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitWrongUse = 2;
+inline constexpr int kExitRetry = 138;  ///< Trying again may help.
+
 /// How one worker ended that did not end well.
 struct WorkerFailure {
   int rank = 0;
@@ -28,7 +32,7 @@ void sort_by_cause(std::vector<WorkerFailure>& failures);
 /// A sentence that names rank, step, cause and log.
 std::string describe(const WorkerFailure& failure);
 
-/// What a run whose first cause is `failure` exits with: 138 where trying again may help.
+/// What a run whose first cause is `failure` exits with.
 int exit_code(const WorkerFailure& failure);
 
 /// What a program exits with that was ended by this error.

@@ -157,9 +157,6 @@ class Run {
                              data_.train->size(), job_.cluster.workers,
                              job_.cluster.workers == 1 ? "" : "s", job_.strategy.kind,
                              folder_ ? folder_->path().string() : "on rank 0"));
-    if (job_.checkpoint.every_steps > 0) {
-      progress.say("note: checkpoint.every_steps is read but checkpoints are not written yet");
-    }
   }
 
   Summary summarize(const LaunchResult& result) const {
