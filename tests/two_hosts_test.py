@@ -64,8 +64,9 @@ class TwoHostsTest(CohortTest):
 class TorchrunTest(CohortTest):
     def test_starts_two_workers_of_one_host(self):
         result = subprocess.run(
-            ["torchrun", "--nproc_per_node", "2", "--master_port", "0", "--no_python", COMMAND,
-             "train", self.job, "--run-dir", self.run_dir],
+            # Without -r and -t Debian's torchrun 1.13 fails in itself under Python 3.11.
+            ["torchrun", "-r", "1", "-t", "1", "--standalone", "--nproc_per_node", "2",
+             "--no_python", COMMAND, "train", self.job, "--run-dir", self.run_dir],
             cwd=self.folder, env=environment(), capture_output=True, text=True, timeout=LIMIT)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         summary = self.summary()

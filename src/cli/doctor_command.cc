@@ -18,9 +18,9 @@
 #include "base/files.h"
 #include "base/unique_fd.h"
 #include "cli/command.h"
-#include "train/failure.h"
 #include "cli/machine_facts.h"
 #include "cluster/shared_memory.h"
+#include "train/failure.h"
 
 namespace cohort {
 namespace {

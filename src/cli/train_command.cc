@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "cli/command.h"
 #include "data/fetch_mnist.h"
+#include "data/mnist_files.h"
 #include "job/check_job.h"
 #include "job/job_file.h"
 
@@ -86,7 +87,8 @@ Job resolved_job(const TrainWords& words) {
 /// digits of its own making.
 void fetch_missing_mnist(const Job& job) {
   const std::string folder = job.data.path.empty() ? "data/mnist" : job.data.path;
-  if (job.data.kind != "mnist" || std::filesystem::exists(folder)) return;
+  const auto last_written = std::filesystem::path(folder) / kMnistFiles.back().name;
+  if (job.data.kind != "mnist" || std::filesystem::exists(last_written)) return;
   fmt::print(stderr, "cohort: there is no MNIST in {} yet; fetching it\n", folder);
   try {
     fetch_mnist(folder);
@@ -118,9 +120,9 @@ int run(const TrainWords& words) {
                job.checkpoint.every_steps);
   }
   fetch_missing_mnist(job);
-  const Summary summary = train(job, {.run_dir = words.run_dir,
-                                      .quiet = words.quiet,
-                                      .json_log = words.log_format == "json"});
+  const Summary summary = train(
+      job,
+      {.run_dir = words.run_dir, .quiet = words.quiet, .json_log = words.log_format == "json"});
   for (const std::string& failure : summary.failures) fmt::print(stderr, "cohort: {}\n", failure);
   return summary.exit_code;
 }

@@ -47,6 +47,9 @@ pid_t ChildProcesses::start(const std::function<int()>& body, const std::filesys
       code = body();
     } catch (const std::exception& error) {
       std::fprintf(stderr, "%s\n", error.what());
+    } catch (...) {
+      // Nothing may unwind into the frames of the parent's program.
+      std::fprintf(stderr, "an exception that is no std::exception\n");
     }
     std::fflush(nullptr);
     ::_exit(code);

@@ -112,7 +112,7 @@ SharedMemory SharedMemory::create(std::size_t bytes) {
 SharedMemory SharedMemory::attach(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd && errno == ENOENT) {
-    fail(ErrorCode::not_found,
+    fail(ErrorCode::peer_lost,
          "The shared memory {} is not there: the process that made it has ended.", path);
   }
   if (!fd) fail_errno("Cannot open the shared memory " + path);

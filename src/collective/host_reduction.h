@@ -53,8 +53,9 @@ class HostReduction {
   /// complete (after a barrier).
   void sum_contributions(Segment segment, std::span<float> out) const;
 
-  /// The whole all-reduce: shared[0, count) = the sum of all contributions' first `count` floats.
-  void all_reduce(std::size_t count, Deadline deadline);
+  /// The whole all-reduce, in place: rank 0's contribution becomes the sum of all contributions'
+  /// first `count` floats, and every rank may read it there.
+  std::span<const float> all_reduce(std::size_t count, Deadline deadline);
 
   /// Replaces at most kSmall floats by their sum over the ranks; every rank gets the same bits.
   void small_sum(std::span<float> values, Deadline deadline);

@@ -69,14 +69,13 @@ void fetch_mnist(const std::filesystem::path& folder) {
     log_info("MNIST is already in {}", folder.string());
     return;
   }
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) fail_errno("cannot create " + folder.string(), failed.value());
-
   const TemporaryFolder staging;
   download(staging.path());
   const std::filesystem::path unpacked = staging.path() / "package" / "data";
   for (const MnistFile& file : kMnistFiles) check_file(unpacked / file.name, file);
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) fail_errno("cannot create " + folder.string(), failed.value());
   for (const MnistFile& file : kMnistFiles) {
     write_file_atomically(folder / file.name, read_file(unpacked / file.name));
   }

@@ -28,7 +28,8 @@ ChannelLayout layout_of(const Tensor& input) {
 struct Statistics {
   Floats mean;
   Floats variance;
-  float count = 0;  ///< Values per channel.
+  float count = 0;     ///< Values per channel.
+  bool empty = false;  ///< No worker had any.
 };
 
 // Mean first, then squares around it: one pass over both would lose the variance of values that
@@ -41,6 +42,7 @@ Statistics global_statistics(const ChannelLayout& layout, const float* input) {
   sum_over_workers(sums);
 
   Statistics result;
+  result.empty = sums[channels] == 0;
   result.count = std::max(sums[channels], 1.0F);
   for (std::size_t c = 0; c < channels; ++c) result.mean.push_back(sums[c] / result.count);
   result.variance.resize(channels);
@@ -51,6 +53,7 @@ Statistics global_statistics(const ChannelLayout& layout, const float* input) {
 }
 
 void update_running(const BatchNormTensors& tensors, const Statistics& statistics) {
+  if (statistics.empty) return;
   constexpr auto kNew = static_cast<float>(kBatchNormMomentum);
   const float unbiased = statistics.count / std::max(statistics.count - 1, 1.0F);
   auto* mean = tensors.running_mean.data_ptr<float>();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/private_memory.h"
@@ -25,6 +26,7 @@ class AllreduceBuckets : public Strategy {
         parameters_((floats_ * (1 + slot_count()) + 1) * sizeof(float)),
         travelling_((floats_ + tail()) * sizeof(float)),
         space_(context.model, memory()),
+        good_buffers_(buffers().begin(), buffers().end()),
         reducer_(*transport_, travelling_.floats(),
                  GradientBuckets::of(layout_.parameters, tail(), bucket_bytes()),
                  reducer_options()) {
@@ -57,7 +59,10 @@ class AllreduceBuckets : public Strategy {
     reducer_.wait();
     span.next(Phase::optimizer);
     StepOutcome outcome = count_votes();
-    if (outcome.diverged_rank >= 0) return outcome;
+    if (outcome.diverged_rank >= 0) {
+      std::ranges::copy(good_buffers_, buffers().begin());
+      return outcome;
+    }
     average_buffers();
     update(plan, outcome);
     return outcome;
@@ -129,6 +134,7 @@ class AllreduceBuckets : public Strategy {
 
   void average_buffers() {
     for (float& sum : buffers()) sum /= static_cast<float>(world_);
+    std::ranges::copy(buffers(), good_buffers_.begin());
   }
 
   void update(const UpdatePlan& plan, StepOutcome& outcome) {
@@ -158,6 +164,7 @@ class AllreduceBuckets : public Strategy {
   PrivateMemory parameters_;  // Parameters, then slots.
   PrivateMemory travelling_;
   FlatSpace space_;
+  std::vector<float> good_buffers_;  // Of the last step that was applied.
   BucketReducer reducer_;
 };
 

@@ -36,8 +36,10 @@ class AllreduceInPlace : public Strategy {
         slots_(context.optimizer.slots().size()),
         group_(make_group()),
         space_(context.model, memory()),
-        buffer_means_(layout_.buffers.size),
+        buffer_means_(space_.memory().buffers.begin(), space_.memory().buffers.end()),
         scratch_(kBlock) {}
+
+  ~AllreduceInPlace() override { group_.leave(); }
 
   std::string describe() const override {
     if (group_.world() == 1) return "one worker, fused update";
@@ -58,7 +60,10 @@ class AllreduceInPlace : public Strategy {
     space_.finish_step();
     barrier("gradients");
     StepOutcome outcome = count_votes();
-    if (outcome.diverged_rank >= 0) return outcome;
+    if (outcome.diverged_rank >= 0) {
+      take_buffers();  // As they were after the last good step.
+      return outcome;
+    }
     average_buffers();
     if (plan.clip_norm > 0) {
       update_clipped(plan);

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/fail.h"
 #include "tensor/gradient_sink.h"
@@ -11,11 +12,28 @@
 namespace cohort {
 namespace {
 
+// A tensor that a model has under two names (tied weights) has one place.
+void keep_firsts(std::vector<NamedTensor>& tensors) {
+  std::set<const c10::TensorImpl*> seen;
+  std::erase_if(tensors, [&](const NamedTensor& named) {
+    return !seen.insert(named.tensor.unsafeGetTensorImpl()).second;
+  });
+}
+
+// Frozen parameters stay where they are: there is nothing to reduce or to update.
+std::vector<NamedTensor> trained_parameters(Model& model) {
+  std::vector<NamedTensor> parameters = model.parameters();
+  std::erase_if(parameters, [](const NamedTensor& named) { return !named.tensor.requires_grad(); });
+  keep_firsts(parameters);
+  return parameters;
+}
+
 std::vector<NamedTensor> float_buffers(Model& model) {
   std::vector<NamedTensor> buffers = model.buffers();
   std::erase_if(buffers, [](const NamedTensor& buffer) {
     return buffer.tensor.scalar_type() != torch::kFloat32;
   });
+  keep_firsts(buffers);
   return buffers;
 }
 
@@ -34,12 +52,12 @@ void copy_to(std::span<float> memory, const FlatLayout& layout,
 }  // namespace
 
 ModelLayout ModelLayout::of(Model& model) {
-  return {FlatLayout::of(model.parameters()), FlatLayout::of(float_buffers(model))};
+  return {FlatLayout::of(trained_parameters(model)), FlatLayout::of(float_buffers(model))};
 }
 
 void copy_values(Model& model, std::span<float> parameters, std::span<float> buffers) {
   const ModelLayout layout = ModelLayout::of(model);
-  copy_to(parameters, layout.parameters, model.parameters());
+  copy_to(parameters, layout.parameters, trained_parameters(model));
   copy_to(buffers, layout.buffers, float_buffers(model));
 }
 
@@ -75,7 +93,7 @@ class FlatSpace::ReadyHook : public torch::autograd::FunctionPostHook {
 
 FlatSpace::FlatSpace(Model& model, const FlatMemory& memory)
     : layout_(ModelLayout::of(model)), memory_(memory) {
-  const auto parameters = model.parameters();
+  const auto parameters = trained_parameters(model);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const FlatEntry& entry = layout_.parameters.entries[i];
     torch::Tensor tensor = parameters[i].tensor;

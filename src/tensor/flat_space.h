@@ -20,8 +20,8 @@ struct FlatMemory {
   std::span<float> buffers;
 };
 
-/// The layouts of a model's parameters and of its float buffers (others, such as counters, stay
-/// where they are: every rank changes them alike).
+/// The layouts of a model's trained parameters and of its float buffers. Frozen parameters and
+/// other buffers, such as counters, stay where they are: every rank has and changes them alike.
 struct ModelLayout {
   FlatLayout parameters;
   FlatLayout buffers;

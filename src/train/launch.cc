@@ -45,6 +45,7 @@ class Watcher {
       if (const auto signal = signals_.wait(100ms)) handle(*signal);
       for (const auto& end : children_.reap()) note_end(end);
       launch_.progress.tick(live_workers());
+      note_states();
       if (end_by_ && end_by_->passed()) children_.signal_all(SIGKILL);
     }
     launch_.progress.finish();
@@ -75,15 +76,24 @@ class Watcher {
     for (const int rank : plan.ranks) {
       WorkerSlot& slot = launch_.run.control.slot(rank);
       slot.result.peak_rss_bytes = end.peak_rss_bytes;
-      if (slot.state.load() == WorkerState::done) {
-        ++ended_;
-        continue;
-      }
       ++ended_;
+      if (slot.state.load() == WorkerState::done) continue;
       result_.failures.push_back(failure_of(rank, slot, end));
     }
     const bool failed = !WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0;
     if (failed && !end_by_) end_by_ = Deadline::in(kGraceAfterFailure);
+  }
+
+  /// A worker that has failed or finished may be a thread, or its process may hang in its last
+  /// breath: the others' time is limited all the same.
+  void note_states() {
+    for (const WorkerSlot& slot : launch_.run.control.slots()) {
+      const WorkerState state = slot.state.load();
+      if (state == WorkerState::failed && !end_by_) end_by_ = Deadline::in(kGraceAfterFailure);
+      if (state == WorkerState::done && !end_by_) {
+        end_by_ = Deadline::in_seconds(launch_.run.job.cluster.timeout_seconds);
+      }
+    }
   }
 
   WorkerFailure failure_of(int rank, const WorkerSlot& slot, const ChildProcesses::End& end) const {

@@ -73,6 +73,40 @@ TEST_P(OwnModel, AnUnusedParameterKeepsItsFirstValue) {
 INSTANTIATE_TEST_SUITE_P(Engines, OwnModel, ::testing::Values("shm", "gloo", "inproc"),
                          [](const auto& test) { return test.param; });
 
+// A frozen layer, and one weight under two names.
+struct TiedAndFrozen : torch::nn::Module {
+  TiedAndFrozen() {
+    frozen = register_module("frozen", torch::nn::Linear(4, 3));
+    for (auto& parameter : frozen->parameters()) parameter.set_requires_grad(false);
+    once = register_parameter("once", torch::full({3, 3}, 0.1F));
+    again = register_parameter("again", once);
+  }
+
+  torch::Tensor forward(const torch::Tensor& input) {
+    return frozen(input).matmul(once).tanh().matmul(again);
+  }
+
+  torch::nn::Linear frozen{nullptr};
+  torch::Tensor once, again;
+};
+
+TEST(OwnModel, FrozenWeightsStayAndTiedWeightsLearnAsOne) {
+  Job alone = own_job(1, "auto");
+  alone.model.make = [] { return wrap(std::make_shared<TiedAndFrozen>()); };
+  alone.train.optimizer.weight_decay = 0.1;
+  const auto first = train_for_test(alone);
+  torch::manual_seed(alone.seed);
+  const auto fresh = std::make_shared<TiedAndFrozen>();
+  const float* frozen = fresh->frozen->weight.data_ptr<float>();
+  EXPECT_THAT(first.tensors.at("frozen.weight"), ::testing::ElementsAreArray(frozen, frozen + 12));
+  EXPECT_EQ(first.tensors.at("once"), first.tensors.at("again"));
+  EXPECT_THAT(first.tensors.at("once"), ::testing::Not(::testing::Contains(0.1F)));
+
+  Job together = alone;
+  together.cluster.workers = 2;
+  EXPECT_LE(distance(first, train_for_test(together)), 1e-5);
+}
+
 TEST(OwnModel, AnExceptionInItIsTheRunsFailure) {
   Job job = own_job(2, "shm");
   job.train.own_loss = [](const torch::Tensor&, const torch::Tensor&) -> torch::Tensor {

@@ -1,5 +1,6 @@
 #include "train/save_model.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "checkpoint/safetensors.h"
@@ -7,30 +8,32 @@
 namespace cohort {
 namespace {
 
-void add_entries(std::vector<TensorView>& views, const FlatLayout& layout,
-                 std::span<const float> values) {
-  for (const FlatEntry& entry : layout.entries) {
-    views.push_back({entry.name, entry.shape, values.subspan(entry.offset, entry.count)});
-  }
+template <class T>
+std::span<const T> values_of(const torch::Tensor& tensor) {
+  return {tensor.data_ptr<T>(), static_cast<std::size_t>(tensor.numel())};
+}
+
+bool is_finite(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](float value) { return std::isfinite(value); });
 }
 
 }  // namespace
 
-bool save_model(const std::filesystem::path& path, const FlatSpace& space, Model& model,
+bool save_model(const std::filesystem::path& path, Model& model,
                 const std::map<std::string, std::string>& metadata) {
-  const auto parameters = space.memory().parameters;
-  if (!std::all_of(parameters.begin(), parameters.end(),
-                   [](float value) { return std::isfinite(value); })) {
-    return false;
-  }
+  std::vector<NamedTensor> tensors = model.parameters();
+  for (NamedTensor& buffer : model.buffers()) tensors.push_back(std::move(buffer));
   std::vector<TensorView> views;
-  add_entries(views, space.layout().parameters, parameters);
-  add_entries(views, space.layout().buffers, space.memory().buffers);
-  for (const auto& [name, tensor] : model.buffers()) {
-    if (tensor.scalar_type() != torch::kInt64 || !tensor.is_contiguous()) continue;
-    const std::span<const std::int64_t> values(tensor.data_ptr<std::int64_t>(),
-                                               static_cast<std::size_t>(tensor.numel()));
-    views.push_back({name, tensor.sizes().vec(), values});
+  for (auto& [name, tensor] : tensors) {
+    tensor = tensor.detach().contiguous();
+    if (tensor.scalar_type() == torch::kFloat32) {
+      const auto values = values_of<float>(tensor);
+      if (!is_finite(values)) return false;
+      views.push_back({name, tensor.sizes().vec(), values});
+    } else if (tensor.scalar_type() == torch::kInt64) {
+      views.push_back({name, tensor.sizes().vec(), values_of<std::int64_t>(tensor)});
+    }
   }
   write_safetensors(path, views, metadata);
   return true;

@@ -54,7 +54,7 @@ class Worker {
       if (outcome.diverged_rank >= 0) stop_diverged(outcome.diverged_rank);
       stopped = outcome.stop;
       ++step_;
-      after_step(outcome, step_ == total_steps_ || stopped);
+      after_step(outcome);
     }
     finish(stopped);
   }
@@ -89,7 +89,7 @@ class Worker {
   StepOutcome train_step() {
     trace_.set_step(step_ + 1);
     strategy_->space().begin_step();
-    Vote vote{.loss = 0, .stop = is_chief() && run_.control.stop_requested()};
+    Vote vote{.loss = 0, .stop = run_.control.stop_requested()};
     for (bool last = false; !last;) {
       PhaseSpan span(phases_, Phase::data);
       const LoadedBatch loaded = loader_.next();
@@ -150,16 +150,17 @@ class Worker {
            static_cast<double>(place_.after.offset) / static_cast<double>(run_.data.train->size());
   }
 
-  void after_step(const StepOutcome& outcome, bool is_last) {
+  void after_step(const StepOutcome& outcome) {
     samples_ += place_.global_rows;
     rate_.step_done(place_.global_rows);
     slot_.step.store(step_, std::memory_order_relaxed);
     slot_.epoch.store(epochs_done(), std::memory_order_relaxed);
     slot_.loss.store(outcome.loss, std::memory_order_relaxed);
     if (is_logged(step_)) log_step(outcome);
+    // Who asked to stop does not want to wait for a validation.
     const std::string& when = job_.train.validate;
-    const bool due = when == "epoch" && place_.last_of_epoch;
-    if (due || (is_last && when != "never")) run_validation();
+    const bool due = (when == "epoch" && place_.last_of_epoch) || step_ == total_steps_;
+    if (due && when != "never" && !outcome.stop) run_validation();
     if (place_.last_of_epoch && job_.log.histograms && log_) {
       log_->histograms(strategy_->space(), step_);
     }
@@ -184,8 +185,6 @@ class Worker {
   }
 
   void run_validation() {
-    if (validated_step_ == step_) return;
-    validated_step_ = step_;
     const StepRate::Pause pause(rate_);
     slot_.state.store(WorkerState::validating);
     const ValidationResult result = validate(*model_, evaluation_, loss_, *strategy_);
@@ -207,6 +206,9 @@ class Worker {
   [[noreturn]] void stop_diverged(int rank) {
     const bool saved = save();
     fill_result();
+    // Nobody fails before the chief has saved, or it might be ended with the others too early.
+    float done = 1;
+    strategy_->sum_over_workers({&done, 1});
     throw Error(
         ErrorCode::diverged,
         fmt::format("the loss of step {} is not a finite number on rank {}; {}", step_ + 1, rank,
@@ -218,7 +220,7 @@ class Worker {
 
   bool save() {
     if (!is_chief() || run_.run_dir.empty()) return false;
-    return save_model(run_.run_dir / "model.safetensors", strategy_->space(), *model_,
+    return save_model(run_.run_dir / "model.safetensors", *model_,
                       {{"step", std::to_string(step_)}, {"job", job_.name}});
   }
 
@@ -266,7 +268,6 @@ class Worker {
 
   std::int64_t step_ = 0;  // Steps done.
   std::int64_t samples_ = 0;
-  std::int64_t validated_step_ = -1;
   double logged_busy_ = 0;
   BatchPlace place_;
 };
@@ -277,12 +278,14 @@ std::int64_t total_steps(const TrainOptions& train, std::int64_t samples) {
   return train.steps > 0 ? train.steps : train.epochs * steps_per_epoch(samples, train.batch);
 }
 
-void run_worker(const WorkerRun& run, Engine& engine) {
-  Worker worker(run, engine);
+void run_worker(const WorkerRun& run, Engine& engine, const std::function<void()>& on_failure) {
+  std::optional<Worker> worker;
   try {
-    worker.run();
+    worker.emplace(run, engine);
+    worker->run();
   } catch (...) {
-    worker.leave();
+    on_failure();
+    if (worker) worker->leave();
     throw;
   }
 }

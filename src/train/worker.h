@@ -3,6 +3,7 @@
 #include <cohort/job.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "data/loaded_data.h"
 #include "train/control_block.h"
@@ -19,9 +20,10 @@ struct WorkerRun {
   int cores = 1;                  ///< That the local workers may use, counted before pinning.
 };
 
-/// The training of one worker, from its model to its result in the control block. Throws Error; the
-/// caller puts it into the slot. Rank 0 is the chief: it writes the logs and the final model.
-void run_worker(const WorkerRun& run, Engine& engine);
+/// The training of one worker, from its model to its result in the control block. Rank 0 is the
+/// chief: it writes the logs and the final model. When something is thrown, `on_failure` is called
+/// while it is being handled, before anything is torn down; it need not return.
+void run_worker(const WorkerRun& run, Engine& engine, const std::function<void()>& on_failure);
 
 /// Steps the whole job takes.
 std::int64_t total_steps(const TrainOptions& train, std::int64_t samples);

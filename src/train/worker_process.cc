@@ -3,10 +3,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <thread>
 
+#include "base/crc32c.h"
+#include "base/fail.h"
 #include "base/log.h"
 #include "cluster/host_id.h"
+#include "job/job_file.h"
 #include "train/failure.h"
 #include "train/worker_report.h"
 #include "transport/inproc/inproc_hub.h"
@@ -16,31 +20,70 @@ namespace {
 
 constexpr double kReportSeconds = 10;
 
+/// Of what must be the same on every host; where a host keeps its data is its own business.
+std::uint32_t job_checksum(Job job) {
+  job.data.path.clear();
+  job.data.validation_path.clear();
+  const std::string text = to_toml(job);
+  return crc32c(std::as_bytes(std::span(text.data(), text.size())));
+}
+
 std::int64_t peak_rss_bytes() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-/// Runs a worker and puts whatever goes wrong into its slot. Exceptions of LibTorch, or of a
-/// program's own model and dataset, become errors of ours here.
-int run_guarded(WorkerSlot& slot, const std::function<void()>& body) {
-  std::optional<Error> failure;
+/// The exception being handled as an error of ours: it may come from LibTorch, or from a program's
+/// own model, dataset or loss.
+Error current_error() {
   try {
-    body();
+    throw;
   } catch (const Error& error) {
-    failure = error;
+    return error;
   } catch (const c10::Error& error) {
-    failure = Error(ErrorCode::io, error.what_without_backtrace());
+    return Error(ErrorCode::io, error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
-    failure = Error(ErrorCode::no_space, "there is no memory left");
+    return Error(ErrorCode::no_space, "there is no memory left");
   } catch (const std::exception& error) {
-    failure = Error(ErrorCode::io, error.what());
+    return Error(ErrorCode::io, error.what());
+  } catch (...) {
+    return Error(ErrorCode::io, "an exception that is no std::exception was thrown");
   }
-  if (!failure) return 0;
-  log_error("{}", failure->what());
-  slot.fail_with(*failure);
-  return exit_code(failure->code());
+}
+
+/// Puts the exception being handled into the worker's slot; the first one counts. Returns what to
+/// exit with.
+int report_failure(WorkerSlot& slot) {
+  const Error failure = current_error();
+  if (slot.state.load() != WorkerState::failed) {
+    log_error("{}", failure.what());
+    slot.fail_with(failure);
+  }
+  return exit_code(failure.code());
+}
+
+/// A process that failed ends at once. Tearing things down could wait for peers, or touch a
+/// transport that another thread still uses; the kernel closes everything, and the peers notice.
+[[noreturn]] void end_failed(WorkerSlot& slot) {
+  const int code = report_failure(slot);
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
+/// All ranks must have read the same job and the same data, or they would train on a mixture.
+void check_same_job(const WorkerRun& run, int rank, Store& store, Deadline deadline) {
+  const std::string mine =
+      fmt::format("{} training samples, {} validation samples, job {:08x}", run.data.train->size(),
+                  run.data.validation->size(), job_checksum(run.job));
+  if (rank == 0) store.set("job", mine);
+  const std::string chiefs = store.get("job", deadline);
+  if (mine == chiefs) return;
+  fail(
+      ErrorCode::invalid,
+      "rank {} has another job or other data than rank 0: {} there, {} here; use the same job file "
+      "and data on every host",
+      rank, chiefs, mine);
 }
 
 void introduce(WorkerSlot& slot) {
@@ -52,29 +95,34 @@ int run_one(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& ren
   const int rank = plan.ranks.front();
   WorkerSlot& slot = run.control.slot(rank);
   introduce(slot);
-  return run_guarded(slot, [&] {
+  const auto end = [&] { end_failed(slot); };
+  try {
     if (plan.world == 1) {
       InprocHub alone(1);
-      run_worker(run, *alone.engine(0));
-      return;
+      run_worker(run, *alone.engine(0), end);
+      return 0;
     }
     const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
     const auto store = rendezvous.connect(deadline);
+    check_same_job(run, rank, *store, deadline);
     const auto engine = make_engine({.name = run.job.cluster.engine,
                                      .rank = rank,
                                      .world = plan.world,
                                      .address = store->local_address(),
                                      .cores = run.cores},
                                     *store, deadline);
-    run_worker(run, *engine);
-    if (!plan.remote) return;
+    run_worker(run, *engine, end);
+    if (!plan.remote) return 0;
     slot.result.peak_rss_bytes = peak_rss_bytes();
     if (rank == 0) {
       collect_reports(*store, run.control, Deadline::in_seconds(kReportSeconds));
     } else {
       send_report(*store, rank, slot.result);
     }
-  });
+  } catch (...) {
+    end_failed(slot);
+  }
+  return 0;
 }
 
 int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
@@ -85,9 +133,13 @@ int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
     threads.emplace_back([&, rank] {
       set_compute_threads(run.job.cluster, {rank, plan.world}, false);
       introduce(run.control.slot(rank));
-      const auto engine = hub.engine(rank);
-      const int code = run_guarded(run.control.slot(rank), [&] { run_worker(run, *engine); });
-      if (code != 0) worst = code;
+      WorkerSlot& slot = run.control.slot(rank);
+      try {
+        const auto engine = hub.engine(rank);
+        run_worker(run, *engine, [&] { report_failure(slot); });
+      } catch (...) {
+        worst = report_failure(slot);
+      }
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -99,7 +151,10 @@ int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
 int run_worker_process(const WorkerRun& run, const ProcessPlan& plan,
                        const Rendezvous& rendezvous) {
   keep_large_blocks();
-  if (plan.ranks.size() > 1) return run_threads(run, plan);
+  if (plan.ranks.size() > 1) {
+    set_compute_threads(run.job.cluster, {0, plan.world}, false);
+    return run_threads(run, plan);
+  }
   set_compute_threads(run.job.cluster, plan.place, true);
   return run_one(run, plan, rendezvous);
 }

@@ -50,6 +50,12 @@ class ShmEngine : public Engine, public SharedRegions {
       if (path.starts_with('!')) throw Error(ErrorCode::no_space, path.substr(1)).about_rank(0);
       regions_.push_back(SharedMemory::attach(path));
     }
+    if (regions_.back().size() != bytes) {
+      fail(ErrorCode::invalid,
+           "rank {} needs {} bytes of shared memory but rank 0 made {}: their "
+           "models differ",
+           rank(), bytes, regions_.back().size());
+    }
     return {regions_.back().data(), bytes};
   }
 
