@@ -22,7 +22,8 @@ class Model {
 
   virtual torch::Tensor forward(const torch::Tensor& input) = 0;
 
-  /// Float32 tensors, in the same order in every process. Those that require no gradient are frozen.
+  /// Float32 tensors, in the same order in every process. Those that require no gradient are
+  /// frozen.
   virtual std::vector<NamedTensor> parameters() = 0;
 
   /// State that is not trained (running means and such), in the same order in every process.

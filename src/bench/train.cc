@@ -63,8 +63,9 @@ std::vector<Reading> read_training(const Run& run) {
 
 Contender cohort_itself() {
   const auto group = [](const Case& one_case) {
-    auto worker = own_worker(joined({"training", one_case.words[0], std::to_string(one_case.workers)},
-                                    {one_case.words.begin() + 1, one_case.words.end()}));
+    auto worker =
+        own_worker(joined({"training", one_case.words[0], std::to_string(one_case.workers)},
+                          {one_case.words.begin() + 1, one_case.words.end()}));
     if (one_case.workers == 1) worker.core = allowed_cores().front();
     return ProgramGroup{{worker}};
   };

@@ -22,6 +22,14 @@ std::string host_id() {
   return read_file("/proc/sys/kernel/random/boot_id") + namespace_of("pid") + namespace_of("net");
 }
 
+std::vector<std::string> hosts_of_ranks(Store& store, int rank, int world, Deadline deadline) {
+  const auto key_of = [](int of) { return "host/" + std::to_string(of); };
+  store.set(key_of(rank), host_id());
+  std::vector<std::string> hosts;
+  for (int of = 0; of < world; ++of) hosts.push_back(store.get(key_of(of), deadline));
+  return hosts;
+}
+
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";

@@ -76,7 +76,6 @@ class Watcher {
     for (const int rank : plan.ranks) {
       WorkerSlot& slot = launch_.run.control.slot(rank);
       slot.result.peak_rss_bytes = end.peak_rss_bytes;
-      ++ended_;
       if (slot.state.load() == WorkerState::done) continue;
       result_.failures.push_back(failure_of(rank, slot, end));
     }
@@ -120,10 +119,7 @@ class Watcher {
   }
 
   std::size_t live_workers() const {
-    std::size_t here = 0;
-    for (const ProcessPlan& plan : launch_.plans) here += plan.ranks.size();
-    const std::size_t elsewhere = launch_.run.control.slots().size() - here;
-    return here + elsewhere - ended_;
+    return launch_.run.control.slots().size() - result_.failures.size();
   }
 
   const Launch& launch_;
@@ -131,7 +127,6 @@ class Watcher {
   ChildProcesses children_;
   LaunchResult result_;
   std::optional<Deadline> end_by_;
-  std::size_t ended_ = 0;
   std::int64_t oom_before_ = out_of_memory_kills();
 };
 

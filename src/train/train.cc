@@ -36,19 +36,16 @@ std::vector<ProcessPlan> plan_processes(const Job& job,
                                         const std::optional<LaunchEnvironment>& environment) {
   const auto world = static_cast<int>(job.cluster.workers);
   if (environment) {
-    return {{.ranks = {environment->rank},
-             .world = world,
-             .place = {environment->local_rank, environment->local_world},
-             .remote = world > 1}};
+    return {{.ranks = {environment->rank}, .world = world, .remote = world > 1, .place = {}}};
   }
   if (job.cluster.replication == "in-graph" && world > 1) {
-    ProcessPlan all{.ranks = {}, .world = world, .place = {}, .remote = false};
+    ProcessPlan all{.ranks = {}, .world = world, .remote = false, .place = {}};
     for (int rank = 0; rank < world; ++rank) all.ranks.push_back(rank);
     return {all};
   }
   std::vector<ProcessPlan> plans;
   for (int rank = 0; rank < world; ++rank) {
-    plans.push_back({.ranks = {rank}, .world = world, .place = {rank, world}, .remote = false});
+    plans.push_back({.ranks = {rank}, .world = world, .remote = false, .place = {rank, world}});
   }
   return plans;
 }

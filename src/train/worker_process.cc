@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <thread>
 
@@ -91,6 +92,16 @@ void introduce(WorkerSlot& slot) {
   put_text(slot.result.host, host_name());
 }
 
+/// Which of the ranks that share this host this one is. Launchers started one by one do not know of
+/// each other, so the ranks find out.
+LocalPlace local_place(Store& store, const ProcessPlan& plan, Deadline deadline) {
+  const auto rank = static_cast<std::size_t>(plan.ranks.front());
+  const auto hosts = hosts_of_ranks(store, plan.ranks.front(), plan.world, deadline);
+  const auto before = std::count(hosts.begin(), hosts.begin() + plan.ranks.front(), hosts[rank]);
+  const auto all = std::count(hosts.begin(), hosts.end(), hosts[rank]);
+  return {static_cast<int>(before), static_cast<int>(all)};
+}
+
 int run_one(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
   const int rank = plan.ranks.front();
   WorkerSlot& slot = run.control.slot(rank);
@@ -104,6 +115,8 @@ int run_one(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& ren
     }
     const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
     const auto store = rendezvous.connect(deadline);
+    if (plan.remote)
+      set_compute_threads(run.job.cluster, local_place(*store, plan, deadline), true);
     check_same_job(run, rank, *store, deadline);
     const auto engine = make_engine({.name = run.job.cluster.engine,
                                      .rank = rank,
@@ -155,7 +168,7 @@ int run_worker_process(const WorkerRun& run, const ProcessPlan& plan,
     set_compute_threads(run.job.cluster, {0, plan.world}, false);
     return run_threads(run, plan);
   }
-  set_compute_threads(run.job.cluster, plan.place, true);
+  if (!plan.remote) set_compute_threads(run.job.cluster, plan.place, true);
   return run_one(run, plan, rendezvous);
 }
 

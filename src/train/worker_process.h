@@ -13,8 +13,8 @@ namespace cohort {
 struct ProcessPlan {
   std::vector<int> ranks;
   int world = 1;
-  LocalPlace place;     ///< Of the process among those of its host.
   bool remote = false;  ///< Other ranks have launchers of their own.
+  LocalPlace place;     ///< Of the process among those of its host; found out where `remote`.
 };
 
 /// The whole life of a worker process after fork(). Returns its exit code; what went wrong is in

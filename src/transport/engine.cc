@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/fail.h"
 #include "base/nearest_name.h"
 #include "cluster/host_id.h"
@@ -96,15 +98,12 @@ class GlooEngine : public Engine {
   int connections_ = 0;
 };
 
-/// The rank that is not on this rank's host, or -1.
+/// A rank that is not on this rank's host, or -1.
 int rank_elsewhere(const EngineOptions& options, Store& store, Deadline deadline) {
-  const std::string mine = host_id();
-  store.set(key_of("host", options.rank), mine);
-  int elsewhere = -1;
-  for (int rank = options.world - 1; rank >= 0; --rank) {
-    if (store.get(key_of("host", rank), deadline) != mine) elsewhere = rank;
-  }
-  return elsewhere;
+  const auto hosts = hosts_of_ranks(store, options.rank, options.world, deadline);
+  const auto& mine = hosts[static_cast<std::size_t>(options.rank)];
+  const auto other = std::ranges::find_if(hosts, [&](const auto& host) { return host != mine; });
+  return other == hosts.end() ? -1 : static_cast<int>(other - hosts.begin());
 }
 
 }  // namespace
