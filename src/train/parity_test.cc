@@ -2,6 +2,7 @@
 // and the same bytes every time: for every way the gradients can travel, and for every model.
 
 #include <gtest/gtest.h>
+#include <torch/script.h>
 
 #include "train/train_support_test.h"
 
@@ -162,6 +163,28 @@ INSTANTIATE_TEST_SUITE_P(Parity, EveryPreset,
                          [](const auto& test) {
                            return test.param == "gpt-mini" ? "gpt_mini" : test.param;
                          });
+
+TEST(Parity, ATorchScriptFileGivesWhatOneProcessGives) {
+  const TemporaryFolder folder;
+  torch::manual_seed(5);
+  torch::jit::Module net("net");
+  net.register_parameter("hidden", (torch::randn({784, 12}) * 0.05).requires_grad_(), false);
+  net.register_parameter("output", (torch::randn({12, 10}) * 0.3).requires_grad_(), false);
+  net.define(R"(
+    def forward(self, x):
+        return torch.tanh(x.flatten(1).matmul(self.hidden)).matmul(self.output)
+  )");
+  ModelOptions model;
+  model.torchscript = (folder.path() / "net.pt").string();
+  net.save(model.torchscript);
+  const Job job = digits_job(model);
+  const auto alone = train_for_test(job);
+  for (const Route& route :
+       {Route{"shm", "auto"}, Route{"gloo", "ring"}, Route{"inproc", "auto"}}) {
+    const auto together = train_for_test(with_workers(job, 3, route.engine, route.algorithm));
+    EXPECT_LE(distance(alone, together), kTolerance) << name_of(route);
+  }
+}
 
 struct Rule {
   const char* name;
