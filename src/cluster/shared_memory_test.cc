@@ -76,7 +76,7 @@ TEST(SharedMemory, NamesThePathThatIsNotThere) {
     SharedMemory::attach(path);
     FAIL() << "attached to nothing";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::not_found);
+    EXPECT_EQ(error.code(), ErrorCode::peer_lost);
     EXPECT_THAT(error.what(), HasSubstr(path));
   }
 }

@@ -1,4 +1,4 @@
-#include <barrier>
+#include <condition_variable>
 #include <mutex>
 #include <thread>
 
@@ -64,28 +64,32 @@ TEST_P(BatchNorm, EqualsTorch) {
 /// Adds the floats of all threads that call it together.
 class ThreadSum {
  public:
-  explicit ThreadSum(std::ptrdiff_t threads) : barrier_(threads) {}
+  explicit ThreadSum(int threads) : threads_(threads) {}
 
+  /// Each thread leaves its values; the last one to come adds them up and opens the next round.
   void operator()(std::span<float> values) {
-    {
-      const std::lock_guard lock(mutex_);
-      total_.resize(values.size(), 0.0F);
-      for (std::size_t i = 0; i < values.size(); ++i) total_[i] += values[i];
+    std::unique_lock lock(mutex_);
+    if (arrived_ == 0) total_.assign(values.size(), 0.0F);
+    for (std::size_t i = 0; i < values.size(); ++i) total_[i] += values[i];
+    const int round = round_;
+    if (++arrived_ == threads_) {
+      arrived_ = 0;
+      result_ = total_;
+      ++round_;
+      changed_.notify_all();
     }
-    barrier_.arrive_and_wait();
-    std::copy(total_.begin(), total_.end(), values.begin());
-    barrier_.arrive_and_wait();
-    {
-      const std::lock_guard lock(mutex_);
-      total_.clear();
-    }
-    barrier_.arrive_and_wait();
+    changed_.wait(lock, [&] { return round_ != round; });
+    std::copy(result_.begin(), result_.end(), values.begin());
   }
 
  private:
-  std::barrier<> barrier_;
+  const int threads_;
   std::mutex mutex_;
+  std::condition_variable changed_;
+  int arrived_ = 0;
+  int round_ = 0;
   std::vector<float> total_;
+  std::vector<float> result_;
 };
 
 TEST_P(BatchNorm, WorkersTogetherEqualOneProcess) {

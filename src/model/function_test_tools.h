@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -16,10 +17,9 @@ inline void expect_close(const torch::Tensor& got, const torch::Tensor& want,
   EXPECT_LE((got - want).abs().max().item<double>(), tolerance);
 }
 
-/// A new leaf with random values, the same for the same seed.
+/// A new leaf with random values, the same for the same seed, on whatever thread.
 inline torch::Tensor random_leaf(torch::IntArrayRef sizes, std::uint64_t seed) {
-  torch::manual_seed(seed);
-  return torch::randn(sizes).requires_grad_();
+  return torch::randn(sizes, at::make_generator<at::CPUGeneratorImpl>(seed)).requires_grad_();
 }
 
 using Leaves = std::vector<torch::Tensor>;
