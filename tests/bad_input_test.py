@@ -63,8 +63,8 @@ class BadInputTest(CohortTest):
         result = self.run_command("train", self.job, "--run-dir", self.folder / "file" / "run")
         self.assert_refused(result, "file/run", code=1)
 
-    def test_no_room_in_shared_memory(self):
-        # 2^40 floats: more than any machine has.
+    def test_a_model_larger_than_the_memory(self):
+        # 10^12 floats: more than any machine has. (Shared memory alone: cluster/shared_memory_test.)
         result = self.train("--set", "model.layers=[{type=\"linear\", out=200000}, "
                             "{type=\"linear\", out=5000000}, {type=\"linear\", out=4}]")
         self.assertIn(result.returncode, (1, 2), result.stderr)

@@ -11,6 +11,7 @@ namespace cohort {
 struct LaunchEnvironment {
   int rank = 0;
   int world = 1;
+  /// As given, and checked. Which ranks really share a host they find out by hosts_of_ranks().
   int local_rank = 0;
   int local_world = 1;
   std::string master_host;
