@@ -32,6 +32,17 @@ def check(text, figures, metrics):
             assert contender["name"] == "Cohort" or contender["ratio"]["median"] > 0, contender
 
 
+def compare_strategies(cohort, folder):
+    job = pathlib.Path(__file__).parent.parent / "examples" / "blobs.toml"
+    done = subprocess.run([cohort, "bench", "strategies", str(job), "--quick", "--out", "compared"],
+                          cwd=folder, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, f"ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    results = json.loads((pathlib.Path(folder) / "compared" / "strategies.json").read_text())
+    assert len(results) == 12 and all(r["status"] == "completed" for r in results), results
+    plot = (pathlib.Path(folder) / "compared" / "strategies.svg").read_text()
+    assert all(r["strategy"] in plot and r["strategy"] in done.stdout for r in results)
+
+
 def main():
     cohort = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -41,6 +52,9 @@ def main():
               ["mlp, 2 workers: training", "mlp, 1 worker: training",
                "mlp, 2 workers: memory of the largest",
                "from the command to the end of the first step"])
+        check(*run(cohort, ["ps", "--only", "1-workers-1-servers"], folder),
+              ["push of 4 bytes, 1 worker, 1 server", "push and pull of 64 KiB, 1 worker, 1 server"])
+        compare_strategies(cohort, folder)
 
 
 main()

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -78,8 +79,14 @@ double time_sum(const Context& context, const cohort::SumPlan& plan, std::size_t
   return cohort::seconds_per_sum(plan.repeats, sums[fastest(context, sums, decision)]);
 }
 
+/// What the ranks share beside Gloo.
+struct Shared {
+  std::size_t decision = 0;
+  std::atomic<int> done = 0;
+};
+
 void run_rank(int rank, int world, const std::vector<cohort::SumPlan>& plans,
-              const std::string& folder, std::size_t* decision) {
+              const std::string& folder, Shared* shared) {
   cohort::die_with_parent();
   cohort::pin_to_core_of(rank);
   auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr("127.0.0.1"));
@@ -88,8 +95,11 @@ void run_rank(int rank, int world, const std::vector<cohort::SumPlan>& plans,
   context->connectFullMesh(store, device);
 
   std::vector<double> seconds;
-  for (const auto& plan : plans) seconds.push_back(time_sum(context, plan, decision));
+  for (const auto& plan : plans) seconds.push_back(time_sum(context, plan, &shared->decision));
   if (rank == 0) cohort::print_sums(plans, seconds);
+  // Who ends first would make Gloo throw in the others.
+  shared->done.fetch_add(1);
+  while (shared->done.load() < world) sched_yield();
 }
 
 }  // namespace
@@ -100,11 +110,11 @@ int main(int argc, char** argv) {
   const auto plans = cohort::parse_sum_plans({argv + 2, argv + argc});
   std::string folder = std::filesystem::temp_directory_path() / "cohort-gloo-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return 1;
-  auto* decision = static_cast<std::size_t*>(mmap(
-      nullptr, sizeof(std::size_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* shared = static_cast<Shared*>(
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   for (int rank = 0; rank < world; ++rank) {
     if (fork() != 0) continue;
-    run_rank(rank, world, plans, folder, decision);
+    run_rank(rank, world, plans, folder, shared);
     _exit(0);
   }
   bool good = true;

@@ -1,8 +1,8 @@
 # A room is a folder of src/: one library of its *.cc files, one test program of its *_test.cc files.
 #
-#   cohort_room(collective DEPENDS transport cluster base [TORCH] [LIBRARIES …])
+#   cohort_room(collective DEPENDS transport cluster base [TORCH] [LIBRARIES …] [HIDDEN_LIBRARIES …])
 #
-# DEPENDS names the lower rooms it includes; TORCH says it may include LibTorch (and shares the
+# DEPENDS names the lower rooms it includes; HIDDEN_LIBRARIES those no header of it shows; TORCH says it may include LibTorch (and shares the
 # precompiled header). Rooms with TORCH are left out when COHORT_WITH_TORCH is off.
 
 add_library(cohort_flags INTERFACE)
@@ -24,7 +24,9 @@ if(COHORT_WITH_TORCH)
   target_link_libraries(cohort_torch INTERFACE ${TORCH_LIBRARIES})
 
   # <torch/torch.h> takes 20 s to read; every torch room reuses this one reading of it.
-  file(WRITE ${PROJECT_BINARY_DIR}/torch_pch.cc "\n")
+  if(NOT EXISTS ${PROJECT_BINARY_DIR}/torch_pch.cc)
+    file(WRITE ${PROJECT_BINARY_DIR}/torch_pch.cc "\n")
+  endif()
   add_library(cohort_pch OBJECT ${PROJECT_BINARY_DIR}/torch_pch.cc)
   target_link_libraries(cohort_pch PRIVATE cohort_flags cohort_torch)
   target_precompile_headers(cohort_pch PRIVATE <torch/torch.h>)
@@ -42,7 +44,7 @@ function(cohort_use_torch target)
 endfunction()
 
 function(cohort_room name)
-  cmake_parse_arguments(ROOM "TORCH" "" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
+  cmake_parse_arguments(ROOM "TORCH" "" "DEPENDS;LIBRARIES;HIDDEN_LIBRARIES;SOURCES" ${ARGN})
   if(ROOM_TORCH AND NOT COHORT_WITH_TORCH)
     return()
   endif()
@@ -53,7 +55,8 @@ function(cohort_room name)
   list(TRANSFORM ROOM_DEPENDS PREPEND cohort_)
 
   add_library(cohort_${name} STATIC ${sources} ${ROOM_SOURCES})
-  target_link_libraries(cohort_${name} PUBLIC cohort_flags ${ROOM_DEPENDS} ${ROOM_LIBRARIES})
+  target_link_libraries(cohort_${name} PUBLIC cohort_flags ${ROOM_DEPENDS} ${ROOM_LIBRARIES}
+    PRIVATE ${ROOM_HIDDEN_LIBRARIES})
   if(ROOM_TORCH)
     cohort_use_torch(cohort_${name})
   endif()
@@ -61,7 +64,8 @@ function(cohort_room name)
 
   if(COHORT_BUILD_TESTS AND tests)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE cohort_${name} GTest::gmock GTest::gtest_main)
+    target_link_libraries(${name}_test PRIVATE cohort_${name} ${ROOM_HIDDEN_LIBRARIES}
+      GTest::gmock GTest::gtest_main)
     if(ROOM_TORCH)
       cohort_use_torch(${name}_test)
     endif()

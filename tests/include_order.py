@@ -10,9 +10,14 @@ import sys
 LEVELS = {
     "base": 0,
     "cluster": 1,
+    "compression": 1,
+    "optimizer": 1,
     "transport": 2,
+    "rpc": 2,
     "collective": 3,
     "tensor": 3,
+    "server": 4,
+    "gossip": 4,
     "checkpoint": 4,
     "events": 4,
     "data": 4,
@@ -23,7 +28,8 @@ LEVELS = {
     "bench": 9,
     "cli": 10,
 }
-TORCH_FREE = {"base", "cluster", "transport", "collective", "checkpoint", "events"}
+TORCH_FREE = {"base", "cluster", "compression", "optimizer", "transport", "rpc", "collective",
+              "server", "gossip", "checkpoint", "events"}
 # Public headers that bring torch with them.
 TORCH_HEADERS = {"cohort/dataset.h", "cohort/model.h", "cohort/cohort.h"}
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import unittest
 
-from support import COMMAND, LIMIT, CohortTest, environment
+from support import BLOBS, COMMAND, LIMIT, CohortTest, environment
 
 
 def ip(*words):
@@ -22,7 +22,7 @@ class TwoHostsTest(CohortTest):
         for host in self.hosts:
             ip("netns", "add", host)
             self.addCleanup(ip, "netns", "del", host)
-        cable = [f"c{os.getpid()}n{i}" for i in range(2)]
+        cable = self.cable = [f"c{os.getpid()}n{i}" for i in range(2)]
         ip("link", "add", cable[0], "netns", self.hosts[0], "type", "veth",
            "peer", "name", cable[1], "netns", self.hosts[1])
         for i in range(2):
@@ -30,9 +30,9 @@ class TwoHostsTest(CohortTest):
             ip("-n", self.hosts[i], "link", "set", cable[i], "up")
             ip("-n", self.hosts[i], "link", "set", "lo", "up")
 
-    def start_rank(self, rank, *words):
+    def start_rank(self, rank, *words, run="run"):
         return self.start(
-            "train", self.job, "--run-dir", self.folder / f"run-{rank}", *words,
+            "train", self.job, "--run-dir", self.folder / f"{run}-{rank}", *words,
             prefix=("ip", "netns", "exec", self.hosts[rank]),
             RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK="0",
             MASTER_ADDR="10.77.0.1", MASTER_PORT="29533")
@@ -54,6 +54,43 @@ class TwoHostsTest(CohortTest):
         self.run_command("train", self.job, "--run-dir", alone, "--workers", "1")
         self.run_dir = alone
         self.assertAlmostEqual(self.summary()["loss"], summary["loss"], places=4)
+
+    def bytes_on_the_cable(self):
+        """Sent by both hosts, as the kernel counts them at their network cards."""
+        return sum(int(subprocess.run(
+            ["ip", "netns", "exec", host, "cat", f"/sys/class/net/{card}/statistics/tx_bytes"],
+            check=True, capture_output=True, text=True).stdout)
+            for host, card in zip(self.hosts, self.cable))
+
+    def test_the_summary_says_what_went_over_the_cable(self):
+        self.job = self.write("wide.toml", BLOBS.replace("out=16", "out=20000"))
+        strategies = {
+            "plain": (),
+            "topk": ("--set", "strategy.compression.kind=topk"),
+            "int8": ("--set", "strategy.compression.kind=int8"),
+            "servers": ("--strategy", "parameter-server", "--servers", "2"),
+            "gossip": ("--strategy", "gossip"),
+        }
+        said = {}
+        for name, words in strategies.items():
+            with self.subTest(name):
+                before = self.bytes_on_the_cable()
+                ranks = [self.start_rank(rank, "--set", "train.validate=never",
+                                         "--set", "train.epochs=0", "--set", "train.steps=20",
+                                         *words, run=name) for rank in (1, 0)]
+                for process in ranks:
+                    self.assert_ends(process, 0)
+                self.run_dir = self.folder / f"{name}-0"
+                summary = self.summary()
+                counted = self.bytes_on_the_cable() - before
+                said[name] = summary["bytes_sent"]
+                if name == "servers":  # Both stand on the first host: only rank 1's bytes travel.
+                    continue
+                # The cable also carries TCP's own bytes, and how the ranks found each other.
+                self.assertGreater(counted, said[name])
+                self.assertLess(counted, 1.15 * said[name] + 200000)
+        self.assertLess(said["topk"], said["plain"] / 10)
+        self.assertLess(said["int8"], said["plain"] / 3)
 
     def test_shared_memory_between_hosts_is_refused(self):
         ranks = [self.start_rank(rank, "--engine", "shm") for rank in (0, 1)]

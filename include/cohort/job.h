@@ -33,6 +33,7 @@ struct LayerOptions {
   bool bias = true;                       ///< linear, conv2d.
   bool causal = false;                    ///< transformer: a position sees only those before it.
   bool positions = false;                 ///< embedding: add a learned vector for each position.
+  bool sparse = false;                    ///< embedding: servers send and get only touched rows.
   std::vector<LayerOptions> layers = {};  ///< residual: the branch that is added to its input.
 };
 
@@ -102,10 +103,45 @@ struct TrainOptions {
   std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)> own_loss = {};
 };
 
+/// How what travels between workers is made smaller.
+struct CompressionOptions {
+  std::string kind = "none";        ///< none, fp16, bf16, int8, sign, topk, lowrank, auto.
+  double ratio = 0.01;              ///< topk: the share of the values that travels.
+  std::int64_t rank = 4;            ///< lowrank: columns of the two factors of a matrix.
+  bool error_feedback = true;       ///< Add what was lost to the next message.
+  bool momentum_correction = true;  ///< topk: keep SGD's momentum before the choice, not after it.
+};
+
+/// averaging: what the centre makes of the averaged change of the parameters.
+struct OuterOptions {
+  std::string kind = "mean";  ///< mean, momentum, nesterov.
+  double lr = 1;              ///< 1 with `mean` takes over the average as it is.
+  double momentum = 0.9;
+};
+
 struct StrategyOptions {
-  std::string kind = "allreduce";
-  std::string algorithm = "auto";       ///< ring, direct, tree, auto.
-  std::int64_t bucket_bytes = 4 << 20;  ///< Gradients travel in pieces of about this size.
+  std::string kind = "allreduce";  ///< allreduce, parameter-server, averaging, gossip.
+
+  std::string algorithm = "auto";       ///< allreduce: ring, direct, tree, auto.
+  std::int64_t bucket_bytes = 4 << 20;  ///< allreduce: gradients travel in pieces of this size.
+
+  std::string consistency = "sync";  ///< parameter-server: sync, async, bounded, k-of-n.
+  std::int64_t staleness = 8;        ///< bounded: steps the fastest may be ahead of the slowest.
+  std::int64_t quorum = 0;           ///< k-of-n, partial averaging: pushes that make an update.
+  std::string late = "weight";       ///< k-of-n, partial: weight late pushes, or drop them.
+  std::string push = "gradient";     ///< parameter-server: gradient, delta.
+  std::int64_t local_steps = 1;      ///< parameter-server: own steps between two delta pushes.
+  std::string weight = "none";       ///< Of stale pushes: none, 1/staleness, (1+staleness)^-a.
+  double weight_power = 0.5;         ///< The a of (1+staleness)^-a.
+
+  std::string mode = "sync";  ///< averaging: sync, partial.
+  std::int64_t every = 16;    ///< averaging: own steps between two averages; 0: once an epoch.
+  OuterOptions outer;
+
+  std::string send = "parameters";       ///< gossip: parameters, gradients.
+  std::string topology = "exponential";  ///< gossip: all, ring, random, exponential.
+
+  CompressionOptions compression;
 };
 
 struct ClusterOptions {

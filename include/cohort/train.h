@@ -17,6 +17,20 @@ struct TaskSummary {
   std::string host;
   std::int64_t pid = 0;
   std::int64_t peak_rss_bytes = 0;
+  std::optional<std::int64_t> steps;   ///< Workers: those it took part in.
+  std::optional<double> step_seconds;  ///< Workers: that it was busy with one, on average.
+  std::optional<double> wait_seconds;  ///< Workers: that it stood still for others, in all.
+};
+
+/// How old the parameters were that pushed gradients were computed with, in updates.
+struct StalenessSummary {
+  double mean = 0;
+  std::int64_t max = 0;
+  std::map<std::int64_t, std::int64_t> histogram;  ///< Pushes by their staleness.
+  std::int64_t applied = 0;
+  std::int64_t dropped = 0;     ///< Late, and left out.
+  std::int64_t duplicates = 0;  ///< Came twice; applied once.
+  std::int64_t missing = 0;     ///< Never came, though later ones did.
 };
 
 /// How a run went: the fields of summary.json, by the same names.
@@ -37,6 +51,7 @@ struct Summary {
   std::int64_t bytes_received = 0;
   std::int64_t restarts = 0;
   std::vector<std::string> failures;
+  std::optional<StalenessSummary> staleness;    ///< Where there are servers.
   std::map<std::string, double> phase_seconds;  ///< The mean over the workers.
   std::vector<TaskSummary> tasks;
   std::string run_dir;

@@ -38,6 +38,13 @@ class PhaseClock {
     add(second, middle, Clock::now());
   }
 
+  /// Of the span of `from` that is open, this much turned out to be `to`.
+  void move(Phase from, Phase to, Duration time) {
+    const double seconds = std::chrono::duration<double>(time).count();
+    seconds_[static_cast<std::size_t>(from)] -= seconds;
+    seconds_[static_cast<std::size_t>(to)] += seconds;
+  }
+
   /// Work of another thread: it is listened to, but takes none of the training thread's time.
   void add_background(Phase phase, Clock::time_point begin, Clock::time_point end) const {
     if (background_listener_) background_listener_(phase, begin, end);

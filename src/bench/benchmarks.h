@@ -18,13 +18,19 @@ Benchmark train_benchmark(bool quick);
 /// The same contenders, only from the start of the command to the end of the first step.
 Benchmark start_benchmark(bool quick);
 
+/// Pushes and pulls of float32 arrays between workers and parameter servers of one machine:
+/// Cohort's shared memory, its gRPC, and plain gRPC calls.
+Benchmark ps_benchmark(bool quick);
+
 /// What Cohort's own contenders run in a process of their own; `words` are those after
 /// `cohort bench worker`. Prints one line of JSON.
 void run_bench_worker(const std::vector<std::string>& words);
 
-/// The two kinds of worker: sums (words: "cohort" or "bare", ranks, BYTES:REPEATS...) and training
-/// (words: network, workers, steps not timed, steps timed).
+/// The kinds of worker: sums (words: "cohort" or "bare", ranks, BYTES:REPEATS...), training (words:
+/// network, workers, steps not timed, steps timed) and calls of servers (words: "memory" or
+/// "remote", workers, servers, BYTES:REPEATS...).
 void run_sum_worker(const std::vector<std::string>& words);
 void run_train_worker(const std::vector<std::string>& words);
+void run_ps_worker(const std::vector<std::string>& words);
 
 }  // namespace cohort

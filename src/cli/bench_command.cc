@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "bench/benchmarks.h"
+#include "bench/strategies.h"
 #include "cli/command.h"
 
 namespace cohort {
@@ -13,7 +14,9 @@ constexpr const char* kFooter = R"(
 Examples:
   cohort bench allreduce
   cohort bench train --only mlp conv --json train.json
+  cohort bench ps --only 1-workers-1-servers
   cohort bench start
+  cohort bench strategies examples/mnist.toml --set cluster.workers=4
 
 Every contender is run in turn, round by round, on the same cores; docs/benchmarks.md says how.)";
 
@@ -26,14 +29,28 @@ struct NamedBenchmark {
 constexpr NamedBenchmark kBenchmarks[] = {
     {"allreduce", "Sums between processes: Cohort, Open MPI, Gloo", allreduce_benchmark},
     {"train", "Training: Cohort, PyTorch DDP, LibTorch loops, MPI", train_benchmark},
+    {"ps", "Pushes and pulls: Cohort's parameter server, plain gRPC", ps_benchmark},
     {"start", "From the command to the end of the first step", start_benchmark},
 };
 
 struct BenchWords {
   CLI::App* app = nullptr;
   BenchOptions options;
+  StrategiesOptions strategies;
   std::vector<std::string> worker;
 };
+
+void configure_strategies(CLI::App& app, StrategiesOptions& options) {
+  app.add_option("JOB", options.job_file, "The job file (TOML)")->required();
+  app.add_option("--set", options.overrides, "Set any key of the job: --set cluster.workers=4")
+      ->type_size(1)
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+  app.add_option("--only", options.only, "Only strategies whose name has one of these words");
+  app.add_option("--out", options.folder, "The new folder for runs, table and plot")
+      ->default_val("runs/strategies");
+  app.add_flag("--quick", options.quick, "A few steps of each: does everything run?");
+}
 
 void configure(CLI::App& app, BenchWords& words) {
   words.app = &app;
@@ -47,6 +64,9 @@ void configure(CLI::App& app, BenchWords& words) {
     one->add_flag("--quick", options.quick, "One round of almost nothing: does everything run?");
     one->add_option("--json", options.json_path, "Also write all figures into this file");
   }
+  configure_strategies(
+      *app.add_subcommand("strategies", "One job with every strategy: a table and a plot"),
+      words.strategies);
   auto* worker = app.add_subcommand("worker", "What a benchmark of Cohort runs")->group("");
   worker->add_option("WORDS", words.worker);
 }
@@ -56,6 +76,7 @@ int run(const BenchWords& words) {
     run_bench_worker(words.worker);
     return 0;
   }
+  if (words.app->got_subcommand("strategies")) return compare_strategies(words.strategies);
   for (const auto& benchmark : kBenchmarks) {
     if (!words.app->got_subcommand(benchmark.name)) continue;
     return run_benchmark(benchmark.make(words.options.quick), words.options);

@@ -1,6 +1,7 @@
 #include <cohort/train.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -13,7 +14,9 @@
 #include "data/fetch_mnist.h"
 #include "data/mnist_files.h"
 #include "job/check_job.h"
+#include "job/check_strategy.h"
 #include "job/job_file.h"
+#include "strategy/strategy.h"
 
 namespace cohort {
 namespace {
@@ -48,7 +51,9 @@ void configure(CLI::App& app, TrainWords& words) {
   app.add_option("JOB", words.file, "The job file (TOML)");
   app.add_option("--workers", words.workers, "Workers that share every batch (cluster.workers)");
   app.add_option("--servers", words.servers, "Parameter servers (cluster.servers)");
-  app.add_option("--strategy", words.strategy, "How workers agree (strategy.kind): allreduce");
+  app.add_option(
+      "--strategy", words.strategy,
+      "How workers agree (strategy.kind): " + fmt::format("{}", fmt::join(strategy_kinds(), ", ")));
   app.add_option("--engine", words.engine,
                  "What moves the bytes (cluster.engine): auto, shm, gloo, inproc");
   // One value each, so that a job file may follow; may be repeated.
@@ -73,6 +78,9 @@ Job resolved_job(const TrainWords& words) {
   if (words.workers) job.cluster.workers = *words.workers;
   if (words.servers) job.cluster.servers = *words.servers;
   if (!words.strategy.empty()) job.strategy.kind = words.strategy;
+  if (!words.servers && uses_servers(job.strategy)) {
+    job.cluster.servers = std::max<std::int64_t>(job.cluster.servers, 1);
+  }
   if (!words.engine.empty()) job.cluster.engine = words.engine;
   if (words.trace) job.log.trace = true;
   try {

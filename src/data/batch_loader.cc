@@ -54,6 +54,11 @@ BatchLoader::~BatchLoader() {
   thread_.join();
 }
 
+void BatchLoader::seek(const Claim& claim) {
+  if (has_thread()) fail(ErrorCode::invalid, "a loader that works ahead cannot go elsewhere");
+  sequence_.seek(claim);
+}
+
 LoadedBatch BatchLoader::next() {
   Buffer& buffer = buffers_[has_thread() ? taken_ % 2 : 0];
   if (has_thread()) {

@@ -36,6 +36,10 @@ class BatchLoader {
   /// gather() threw, then and ever after. For one thread at a time.
   LoadedBatch next();
 
+  /// Goes on elsewhere: see BatchSequence::seek. Only where next() gathers itself, because a thread
+  /// would already have gathered something else.
+  void seek(const Claim& claim);
+
   bool has_thread() const { return thread_.joinable(); }
 
  private:

@@ -40,6 +40,14 @@ void BatchSequence::begin_epoch(std::int64_t number) {
   epoch_order_ = order_.epoch(number);
 }
 
+void BatchSequence::seek(const Claim& claim) {
+  const std::int64_t steps = steps_per_epoch(order_.samples(), options_.batch);
+  if (claim.step / steps != at_.epoch) begin_epoch(claim.step / steps);
+  at_.offset = claim.step % steps * options_.batch;
+  options_.rank = claim.part;
+  micro_ = 0;
+}
+
 BatchSequence::Item BatchSequence::next() {
   if (at_.offset == order_.samples()) begin_epoch(at_.epoch + 1);
   const std::int64_t global_rows = std::min(options_.batch, order_.samples() - at_.offset);

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "cluster/work_board.h"
 #include "data/sampler.h"
 
 namespace cohort {
@@ -42,6 +43,9 @@ class BatchSequence {
   BatchSequence(std::int64_t samples, const BatchOptions& options);
 
   Item next();
+
+  /// Goes on with this part of the batch of this step, counted from the start of epoch 0.
+  void seek(const Claim& claim);
 
  private:
   void begin_epoch(std::int64_t number);

@@ -135,6 +135,22 @@ TEST(BatchSequence, ContinuesAtACursor) {
   }
 }
 
+TEST(BatchSequence, GoesToAnyPartOfAnyStep) {
+  const auto taken_by = [](BatchSequence& sequence) {
+    const auto item = sequence.next();
+    return std::vector(item.indices.begin(), item.indices.end());
+  };
+  BatchSequence wanderer(10, {.seed = 5, .batch = 4, .world = 3});
+  for (const std::int64_t step : {7, 0, 2, 3, 11}) {
+    for (const int part : {2, 0, 1}) {
+      BatchSequence straight(10, {.seed = 5, .batch = 4, .rank = part, .world = 3});
+      for (std::int64_t before = 0; before < step; ++before) straight.next();
+      wanderer.seek({step, part});
+      EXPECT_EQ(taken_by(wanderer), taken_by(straight));
+    }
+  }
+}
+
 TEST(BatchSequence, RefusesWhatMakesNoSense) {
   const auto making = [](std::int64_t samples, BatchOptions options) {
     return [=] { BatchSequence(samples, options); };

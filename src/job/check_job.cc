@@ -7,10 +7,11 @@
 
 #include "base/fail.h"
 #include "base/nearest_name.h"
+#include "job/check_strategy.h"
 #include "job/key_table.h"
 #include "model/layer_table.h"
-#include "tensor/learning_rate.h"
-#include "tensor/optimizer.h"
+#include "optimizer/learning_rate.h"
+#include "optimizer/optimizer.h"
 
 namespace cohort {
 namespace {
@@ -121,12 +122,7 @@ void check_loss(const Job& job) {
        values ? "numbers" : "classes", fitting);
 }
 
-void check_cluster(const ClusterOptions& cluster, const StrategyOptions& strategy) {
-  if (cluster.servers > 0) {
-    fail(ErrorCode::invalid,
-         "cluster.servers is {}, but the strategy \"{}\" uses no servers; set it to 0",
-         cluster.servers, strategy.kind);
-  }
+void check_cluster(const ClusterOptions& cluster) {
   const bool threads = cluster.replication == "in-graph";
   const std::vector<std::string> fitting = threads
                                                ? std::vector<std::string>{"auto", "inproc"}
@@ -151,7 +147,8 @@ void check_job(const Job& job) {
   check_loss(job);
   make_optimizer(job.train.optimizer);
   check_schedule(job.train.schedule);
-  check_cluster(job.cluster, job.strategy);
+  check_cluster(job.cluster);
+  check_strategy(job);
 }
 
 }  // namespace cohort

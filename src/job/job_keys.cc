@@ -3,6 +3,7 @@
 #include "data/load_data.h"
 #include "job/key_table.h"
 #include "model/presets.h"
+#include "strategy/strategy.h"
 
 namespace cohort {
 namespace {
@@ -155,16 +156,75 @@ Keys train_keys() {
   };
 }
 
+Keys strategy_keys() {
+  using S = StrategyOptions;
+  return {
+      {"strategy.kind", in<&Job::strategy, &S::kind>,
+       "How the workers agree on the parameters; docs/strategies.md compares the kinds.",
+       choice(strategy_kinds())},
+      {"strategy.algorithm", in<&Job::strategy, &S::algorithm>,
+       "`allreduce`: how gradients are summed. `auto` takes the shared-memory path where it can.",
+       choice({"ring", "direct", "tree", "auto"})},
+      {"strategy.bucket_bytes", in<&Job::strategy, &S::bucket_bytes>,
+       "`allreduce`: gradients travel in pieces of about this size.", at_least(1)},
+      {"strategy.consistency", in<&Job::strategy, &S::consistency>,
+       "`parameter-server`: update with all workers' gradients (`sync`), with each at once "
+       "(`async`; `bounded` limits how far workers drift apart), or with the first few (`k-of-n`).",
+       choice({"sync", "async", "bounded", "k-of-n"})},
+      {"strategy.staleness", in<&Job::strategy, &S::staleness>,
+       "`bounded`: steps that the fastest worker may be ahead of the slowest.", at_least(0)},
+      {"strategy.quorum", in<&Job::strategy, &S::quorum>,
+       "`k-of-n` and partial averaging: how many pushes make an update.", at_least(0)},
+      {"strategy.late", in<&Job::strategy, &S::late>,
+       "`k-of-n` and partial averaging: what happens to a push that missed its update.",
+       choice({"weight", "drop"})},
+      {"strategy.push", in<&Job::strategy, &S::push>,
+       "`parameter-server`: send gradients, or the change of the worker's own parameters.",
+       choice({"gradient", "delta"})},
+      {"strategy.local_steps", in<&Job::strategy, &S::local_steps>,
+       "`parameter-server` with `push = \"delta\"`: own steps between two pushes.", at_least(1)},
+      {"strategy.weight", in<&Job::strategy, &S::weight>,
+       "What a push is multiplied by whose parameters are `staleness` updates old.",
+       choice({"none", "1/staleness", "(1+staleness)^-a"})},
+      {"strategy.weight_power", in<&Job::strategy, &S::weight_power>,
+       "The a of `(1+staleness)^-a`.", at_least(0)},
+      {"strategy.mode", in<&Job::strategy, &S::mode>,
+       "`averaging`: wait for all workers, or average as soon as `quorum` have arrived.",
+       choice({"sync", "partial"})},
+      {"strategy.every", in<&Job::strategy, &S::every>,
+       "`averaging`: own steps between two averages; 0 averages once an epoch.", at_least(0)},
+      {"strategy.outer.kind", in<&Job::strategy, &S::outer, &OuterOptions::kind>,
+       "`averaging`: what the centre does with the averaged change of the parameters.",
+       choice({"mean", "momentum", "nesterov"})},
+      {"strategy.outer.lr", in<&Job::strategy, &S::outer, &OuterOptions::lr>,
+       "`averaging`: how much of the averaged change is taken over."},
+      {"strategy.outer.momentum", in<&Job::strategy, &S::outer, &OuterOptions::momentum>,
+       "`averaging` with `momentum` or `nesterov`: how much of the last change is kept.",
+       between(0, 1)},
+      {"strategy.send", in<&Job::strategy, &S::send>, "`gossip`: what workers tell each other.",
+       choice({"parameters", "gradients"})},
+      {"strategy.topology", in<&Job::strategy, &S::topology>,
+       "`gossip` with `send = \"parameters\"`: who tells whom.",
+       choice({"all", "ring", "random", "exponential"})},
+      {"strategy.compression.kind", in<&Job::strategy, &S::compression, &CompressionOptions::kind>,
+       "How what travels is made smaller. `auto` measures what pays in the first steps.",
+       choice({"none", "fp16", "bf16", "int8", "sign", "topk", "lowrank", "auto"})},
+      {"strategy.compression.ratio",
+       in<&Job::strategy, &S::compression, &CompressionOptions::ratio>,
+       "`topk`: the share of the values that travels.", between(1e-6, 1)},
+      {"strategy.compression.rank", in<&Job::strategy, &S::compression, &CompressionOptions::rank>,
+       "`lowrank`: columns of the two factors a matrix is sent as.", between(1, 256)},
+      {"strategy.compression.error_feedback",
+       in<&Job::strategy, &S::compression, &CompressionOptions::error_feedback>,
+       "Add what a message left out to the next one."},
+      {"strategy.compression.momentum_correction",
+       in<&Job::strategy, &S::compression, &CompressionOptions::momentum_correction>,
+       "`topk` with momentum: apply momentum before the choice, not after it."},
+  };
+}
+
 Keys run_keys() {
   return {
-      {"strategy.kind", in<&Job::strategy, &StrategyOptions::kind>,
-       "How the workers agree on the parameters.", choice({"allreduce"})},
-      {"strategy.algorithm", in<&Job::strategy, &StrategyOptions::algorithm>,
-       "How gradients are summed. `auto` takes the shared-memory path where it can.",
-       choice({"ring", "direct", "tree", "auto"})},
-      {"strategy.bucket_bytes", in<&Job::strategy, &StrategyOptions::bucket_bytes>,
-       "Gradients travel in pieces of about this size.", at_least(1)},
-
       {"cluster.workers", in<&Job::cluster, &ClusterOptions::workers>,
        "Workers that share every batch.", between(1, 4096)},
       {"cluster.servers", in<&Job::cluster, &ClusterOptions::servers>,
@@ -203,7 +263,7 @@ Keys run_keys() {
 const std::vector<Key<Job>>& job_keys() {
   static const Keys keys = [] {
     Keys all = model_and_data_keys();
-    for (const Keys& more : {train_keys(), run_keys()}) {
+    for (const Keys& more : {train_keys(), strategy_keys(), run_keys()}) {
       all.insert(all.end(), more.begin(), more.end());
     }
     return all;
@@ -232,6 +292,8 @@ const std::vector<Key<LayerOptions>>& layer_option_keys() {
       {"bias", in<&LayerOptions::bias>, "Add a trained constant."},
       {"causal", in<&LayerOptions::causal>, "A position sees only those before it."},
       {"positions", in<&LayerOptions::positions>, "Add a trained vector for each position."},
+      {"sparse", in<&LayerOptions::sparse>,
+       "Parameter servers send and get only the rows a step touches."},
       {"layers", in<&LayerOptions::layers>, "The branch that is added to its own input."},
   };
   return keys;

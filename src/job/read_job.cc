@@ -51,6 +51,14 @@ std::string suggestion_for(const std::string& path, bool section) {
     known.push_back(key.path);
     if (last_part(key.path) == last_part(path)) same_name.push_back(key.path);
   }
+  if (same_name.size() > 1) {
+    // One in the same section is meant rather than one elsewhere.
+    const std::string section_name = path.substr(0, path.find('.') + 1);
+    std::vector<std::string> here;
+    std::ranges::copy_if(same_name, std::back_inserter(here),
+                         [&](const auto& name) { return name.starts_with(section_name); });
+    if (here.size() == 1) return here[0];
+  }
   if (same_name.size() == 1) return same_name[0];
   return nearest_name(path, same_name.empty() ? known : same_name);
 }

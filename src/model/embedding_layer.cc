@@ -1,4 +1,8 @@
+#include <optional>
+
+#include "model/embedding_function.h"
 #include "model/layer_table.h"
+#include "tensor/table_rows.h"
 
 namespace cohort {
 namespace {
@@ -10,6 +14,7 @@ class EmbeddingLayer : public Layer {
     const auto& options = layer.options;
     torch::nn::Embedding tokens(options.vocabulary, options.out);
     weight_ = register_parameter("weight", tokens->weight);
+    if (options.sparse) table_.emplace(weight_);
     if (options.positions) {
       torch::nn::Embedding positions(layer.input.sizes[0], options.out);
       positions_ = register_parameter("positions", positions->weight);
@@ -17,7 +22,7 @@ class EmbeddingLayer : public Layer {
   }
 
   torch::Tensor forward(const torch::Tensor& input) override {
-    auto embedded = at::embedding(weight_, input);
+    auto embedded = apply_embedding(input, weight_);
     return positions_.defined() ? embedded.add_(positions_) : embedded;
   }
 
@@ -26,6 +31,7 @@ class EmbeddingLayer : public Layer {
  private:
   torch::Tensor weight_;
   torch::Tensor positions_;
+  std::optional<TableMark> table_;
 };
 
 void plan(LayerPlan& layer, const DataSpec& spec) {
@@ -50,7 +56,7 @@ std::shared_ptr<Layer> build(const LayerPlan& layer) {
 }  // namespace
 
 LayerType embedding_type() {
-  return {"embedding", {"out", "vocabulary", "positions"}, plan, build};
+  return {"embedding", {"out", "vocabulary", "positions", "sparse"}, plan, build};
 }
 
 }  // namespace cohort

@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 #include "collective/host_reduction.h"
-#include "tensor/square_sum.h"
+#include "optimizer/square_sum.h"
 
 namespace cohort {
 namespace {
@@ -111,7 +111,7 @@ class AllreduceInPlace : public Strategy {
     const FlatMemory memory{.parameters = group_.shared().first(floats_),
                             .gradients = contribution.first(floats_),
                             .buffers = contribution.subspan(floats_)};
-    if (group_.rank() == 0) copy_values(context_.model, memory.parameters, memory.buffers);
+    if (group_.rank() == 0) copy_values(context_.model, memory);
     barrier("initial model");
     if (group_.rank() != 0) {
       std::ranges::copy(group_.contribution(0).subspan(floats_), memory.buffers.begin());

@@ -1,30 +1,60 @@
+#include <algorithm>
+
+#include "base/fail.h"
 #include "base/nearest_name.h"
 #include "strategy/allreduce_buckets.h"
+#include "strategy/allreduce_compressed.h"
 #include "strategy/allreduce_in_place.h"
+#include "strategy/gossip.h"
+#include "strategy/server_training.h"
 #include "strategy/strategy.h"
 
 namespace cohort {
 namespace {
 
 std::unique_ptr<Strategy> make_allreduce(const StrategyContext& context) {
+  const std::string& compression = context.options.compression.kind;
+  const bool shares_memory = context.engine.shared_regions() != nullptr;
+  if (compression != "none" && !(compression == "auto" && shares_memory)) {
+    return make_allreduce_compressed(context);
+  }
   // Reading gradients where they are beats every way of sending them.
   const bool in_place = context.options.algorithm == "auto" || context.engine.world() == 1;
-  if (in_place && context.engine.shared_regions() != nullptr) {
-    return make_allreduce_in_place(context);
-  }
+  if (in_place && shares_memory) return make_allreduce_in_place(context);
   return make_allreduce_buckets(context);
 }
 
+struct Kind {
+  const char* name;
+  std::unique_ptr<Strategy> (*make)(const StrategyContext& context);
+};
+
+constexpr Kind kKinds[] = {
+    {"allreduce", make_allreduce},
+    {"parameter-server", make_server_training},
+    {"averaging", make_server_training},
+    {"gossip", make_gossip},
+};
+
 }  // namespace
 
+std::optional<Claim> Strategy::next_work() {
+  fail(ErrorCode::unsupported, "this strategy hands out no work");
+}
+
 const std::vector<std::string>& strategy_kinds() {
-  static const std::vector<std::string> kinds = {"allreduce"};
-  return kinds;
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> result;
+    for (const Kind& kind : kKinds) result.emplace_back(kind.name);
+    return result;
+  }();
+  return names;
 }
 
 std::unique_ptr<Strategy> make_strategy(const StrategyContext& context) {
   check_known("strategy", context.options.kind, strategy_kinds());
-  return make_allreduce(context);
+  const auto kind = std::ranges::find(kKinds, context.options.kind, &Kind::name);
+  return kind->make(context);
 }
 
 }  // namespace cohort

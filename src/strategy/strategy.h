@@ -5,13 +5,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/phases.h"
+#include "cluster/store.h"
+#include "cluster/work_board.h"
+#include "optimizer/optimizer.h"
 #include "tensor/flat_space.h"
-#include "tensor/optimizer.h"
 #include "transport/engine.h"
 
 namespace cohort {
@@ -30,12 +33,14 @@ struct UpdatePlan {
   bool want_norm = false;  ///< Whether StepOutcome::gradient_norm is looked at.
 };
 
-/// What all workers together made of a step; the same everywhere.
+/// What became of a step. In lockstep it is the same on all workers.
 struct StepOutcome {
-  double loss = 0;  ///< The mean over the global batch.
-  bool stop = false;
+  double loss = 0;         ///< In lockstep the mean over the global batch, otherwise Vote::loss.
+  bool stop = false;       ///< Somebody was asked to stop.
   int diverged_rank = -1;  ///< A rank whose loss was not finite: the step was not applied.
   double gradient_norm = 0;
+  std::optional<double> staleness = {};  ///< Updates by others that this step's gradient missed.
+  std::optional<double> consensus_distance = {};  ///< From what peers sent, relative to the norm.
 };
 
 struct Traffic {
@@ -43,10 +48,22 @@ struct Traffic {
   std::uint64_t received = 0;
 };
 
+/// How the workers of a strategy go through the steps.
+struct Pace {
+  /// All make every step together and see the same outcome; layers may sum over the workers.
+  bool lockstep = true;
+  /// Parts of the steps' batches are handed out to whoever is free; otherwise worker r has part r
+  /// of every step.
+  bool hands_out_work = false;
+};
+
 /// How workers make one model out of what each has learned. One object per worker; it owns the
 /// memory the model lives in. The loop calls, for every step:
 ///
+///   next_work() where work is handed out,
 ///   space().begin_step(), forward, backward …, begin_last_backward(vote), backward, finish_step()
+///
+/// and meet() once all steps are done.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -54,13 +71,23 @@ class Strategy {
   /// One line for the user: what was picked and why.
   virtual std::string describe() const = 0;
 
-  /// The model, moved to the strategy's memory, with equal values on all workers.
+  virtual Pace pace() const { return {}; }
+
+  /// The model, moved to the strategy's memory, with equal values on all workers at first.
   virtual FlatSpace& space() = 0;
+
+  /// Where the strategy hands out work: the next piece, or nothing when all is done or somebody was
+  /// asked to stop.
+  virtual std::optional<Claim> next_work();
 
   virtual void begin_last_backward(const Vote& vote) = 0;
 
-  /// Combines the workers' gradients and updates the parameters.
+  /// Combines the workers' gradients and updates the parameters, or makes this worker's own step.
   virtual StepOutcome finish_step(const UpdatePlan& plan) = 0;
+
+  /// All workers call it after their last step: from then on all have the same model, buffers
+  /// included. In lockstep they have it anyway.
+  virtual void meet() {}
 
   /// Replaces floats by their sum over all workers: for layers and validation, not for gradients.
   virtual void sum_over_workers(std::span<float> values) = 0;
@@ -75,9 +102,15 @@ class Strategy {
 struct StrategyContext {
   Model& model;
   Engine& engine;
+  Store& store;  ///< Where tasks of the run find each other.
   const Optimizer& optimizer;
   PhaseClock& phases;
   StrategyOptions options;
+  OptimizerOptions optimizer_options;  ///< What `optimizer` was made of.
+  std::uint64_t seed = 0;
+  std::int64_t steps = 0;  ///< Of the whole job.
+  std::int64_t steps_per_epoch = 1;
+  int servers = 0;
   Duration timeout;  ///< For any one wait for a peer.
   int cores = 1;     ///< That the local ranks may use, counted before pinning.
 };

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "tensor/gradient_sink.h"
+#include "tensor/table_rows.h"
 
 namespace cohort {
 namespace {
@@ -21,9 +22,12 @@ void keep_firsts(std::vector<NamedTensor>& tensors) {
 }
 
 // Frozen parameters stay where they are: there is nothing to reduce or to update.
-std::vector<NamedTensor> trained_parameters(Model& model) {
+std::vector<NamedTensor> trained_parameters(Model& model, Tables tables) {
   std::vector<NamedTensor> parameters = model.parameters();
-  std::erase_if(parameters, [](const NamedTensor& named) { return !named.tensor.requires_grad(); });
+  std::erase_if(parameters, [&](const NamedTensor& named) {
+    return !named.tensor.requires_grad() ||
+           (tables == Tables::apart && TableMark::has(named.tensor));
+  });
   keep_firsts(parameters);
   return parameters;
 }
@@ -51,14 +55,20 @@ void copy_to(std::span<float> memory, const FlatLayout& layout,
 
 }  // namespace
 
-ModelLayout ModelLayout::of(Model& model) {
-  return {FlatLayout::of(trained_parameters(model)), FlatLayout::of(float_buffers(model))};
+ModelLayout ModelLayout::of(Model& model, Tables tables) {
+  return {FlatLayout::of(trained_parameters(model, tables)), FlatLayout::of(float_buffers(model))};
 }
 
-void copy_values(Model& model, std::span<float> parameters, std::span<float> buffers) {
-  const ModelLayout layout = ModelLayout::of(model);
-  copy_to(parameters, layout.parameters, trained_parameters(model));
-  copy_to(buffers, layout.buffers, float_buffers(model));
+std::vector<NamedTensor> tables_of(Model& model) {
+  std::vector<NamedTensor> tables = trained_parameters(model, Tables::among_parameters);
+  std::erase_if(tables, [](const NamedTensor& named) { return !TableMark::has(named.tensor); });
+  return tables;
+}
+
+void copy_values(Model& model, const FlatMemory& memory, Tables tables) {
+  const ModelLayout layout = ModelLayout::of(model, tables);
+  copy_to(memory.parameters, layout.parameters, trained_parameters(model, tables));
+  copy_to(memory.buffers, layout.buffers, float_buffers(model));
 }
 
 struct FlatSpace::Parameter {
@@ -91,9 +101,9 @@ class FlatSpace::ReadyHook : public torch::autograd::FunctionPostHook {
   std::size_t index_;
 };
 
-FlatSpace::FlatSpace(Model& model, const FlatMemory& memory)
-    : layout_(ModelLayout::of(model)), memory_(memory) {
-  const auto parameters = trained_parameters(model);
+FlatSpace::FlatSpace(Model& model, const FlatMemory& memory, Tables tables)
+    : layout_(ModelLayout::of(model, tables)), memory_(memory) {
+  const auto parameters = trained_parameters(model, tables);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const FlatEntry& entry = layout_.parameters.entries[i];
     torch::Tensor tensor = parameters[i].tensor;

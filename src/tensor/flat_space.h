@@ -20,17 +20,24 @@ struct FlatMemory {
   std::span<float> buffers;
 };
 
+/// Whether parameters marked as tables (TableMark) live in the flat memory like all others, or
+/// apart, with the strategy keeping them by rows (TableRows).
+enum class Tables { among_parameters, apart };
+
 /// The layouts of a model's trained parameters and of its float buffers. Frozen parameters and
 /// other buffers, such as counters, stay where they are: every rank has and changes them alike.
 struct ModelLayout {
   FlatLayout parameters;
   FlatLayout buffers;
 
-  static ModelLayout of(Model& model);
+  static ModelLayout of(Model& model, Tables tables = Tables::among_parameters);
 };
 
+/// The parameters that are tables, in their order in the model.
+std::vector<NamedTensor> tables_of(Model& model);
+
 /// Copies the values of the model's parameters and float buffers to where they will live.
-void copy_values(Model& model, std::span<float> parameters, std::span<float> buffers);
+void copy_values(Model& model, const FlatMemory& memory, Tables tables = Tables::among_parameters);
 
 /// A model whose parameters, gradients and float buffers live in flat memory. Gradients reach the
 /// flat buffer as the backward pass produces them: the first one of a step overwrites what is
@@ -43,7 +50,7 @@ class FlatSpace {
 
   /// Makes the tensors of `model` views of `memory`, with the values that are there: see
   /// copy_values(). The model must outlive this, and must not be used once the memory is gone.
-  FlatSpace(Model& model, const FlatMemory& memory);
+  FlatSpace(Model& model, const FlatMemory& memory, Tables tables = Tables::among_parameters);
   ~FlatSpace();
   FlatSpace(const FlatSpace&) = delete;
   FlatSpace& operator=(const FlatSpace&) = delete;

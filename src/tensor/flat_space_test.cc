@@ -62,7 +62,7 @@ TEST_F(FlatSpaceTest, LaysTensorsOutOnCacheLines) {
 
 TEST_F(FlatSpaceTest, TensorsBecomeViewsWithTheirValues) {
   const torch::Tensor before = net_->used->weight.detach().clone();
-  copy_values(*model_, flat_.parameters, flat_.buffers);
+  copy_values(*model_, flat_);
   const FlatSpace space(*model_, flat_);
   EXPECT_TRUE(net_->used->weight.equal(before));
   EXPECT_EQ(net_->used->weight.data_ptr<float>(), flat_.parameters.data());
@@ -73,7 +73,7 @@ TEST_F(FlatSpaceTest, TensorsBecomeViewsWithTheirValues) {
 }
 
 TEST_F(FlatSpaceTest, TheFirstGradientOverwritesAndLaterOnesAdd) {
-  copy_values(*model_, flat_.parameters, flat_.buffers);
+  copy_values(*model_, flat_);
   FlatSpace space(*model_, flat_);
   for (int step = 0; step < 2; ++step) {
     space.begin_step();
@@ -86,7 +86,7 @@ TEST_F(FlatSpaceTest, TheFirstGradientOverwritesAndLaterOnesAdd) {
 }
 
 TEST_F(FlatSpaceTest, ParametersWithoutGradientGetZeros) {
-  copy_values(*model_, flat_.parameters, flat_.buffers);
+  copy_values(*model_, flat_);
   FlatSpace space(*model_, flat_);
   std::ranges::fill(flat_.gradients, 7.0F);
   space.begin_step();
@@ -97,7 +97,7 @@ TEST_F(FlatSpaceTest, ParametersWithoutGradientGetZeros) {
 }
 
 TEST_F(FlatSpaceTest, EveryParameterIsReadyOnce) {
-  copy_values(*model_, flat_.parameters, flat_.buffers);
+  copy_values(*model_, flat_);
   FlatSpace space(*model_, flat_);
   std::vector<std::size_t> ready;
   space.on_gradient_ready([&](std::size_t index) { ready.push_back(index); });
@@ -109,7 +109,7 @@ TEST_F(FlatSpaceTest, EveryParameterIsReadyOnce) {
 }
 
 TEST_F(FlatSpaceTest, ALayerMayWriteToTheSinkItself) {
-  copy_values(*model_, flat_.parameters, flat_.buffers);
+  copy_values(*model_, flat_);
   FlatSpace space(*model_, flat_);
   GradientSink* sink = GradientSink::of(net_->used->bias);
   ASSERT_NE(sink, nullptr);

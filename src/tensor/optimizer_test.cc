@@ -1,4 +1,4 @@
-#include "tensor/optimizer.h"
+#include "optimizer/optimizer.h"
 
 #include <cohort/error.h>
 #include <gmock/gmock.h>

@@ -19,13 +19,17 @@ void ChiefLog::write_line(const std::string& line) {
 }
 
 void ChiefLog::step(const StepRecord& record) {
-  const nlohmann::ordered_json line = {{"step", record.step},
-                                       {"epoch", record.epoch},
-                                       {"loss", record.loss},
-                                       {"lr", record.lr},
-                                       {"samples_per_second", record.samples_per_second},
-                                       {"gradient_norm", record.gradient_norm},
-                                       {"communication_share", record.communication_share}};
+  nlohmann::ordered_json line = {{"step", record.step},
+                                 {"epoch", record.epoch},
+                                 {"loss", record.loss},
+                                 {"lr", record.lr},
+                                 {"samples_per_second", record.samples_per_second},
+                                 {"gradient_norm", record.gradient_norm},
+                                 {"communication_share", record.communication_share},
+                                 {"seconds", record.seconds},
+                                 {"bytes_sent", record.bytes_sent}};
+  if (record.staleness) line["staleness"] = *record.staleness;
+  if (record.consensus_distance) line["consensus_distance"] = *record.consensus_distance;
   write_line(line.dump());
   if (!events_) return;
   events_->scalar("train/loss", record.loss, record.step);
@@ -33,6 +37,10 @@ void ChiefLog::step(const StepRecord& record) {
   events_->scalar("train/samples_per_second", record.samples_per_second, record.step);
   events_->scalar("train/gradient_norm", record.gradient_norm, record.step);
   events_->scalar("train/communication_share", record.communication_share, record.step);
+  if (record.staleness) events_->scalar("train/staleness", *record.staleness, record.step);
+  if (record.consensus_distance) {
+    events_->scalar("train/consensus_distance", *record.consensus_distance, record.step);
+  }
   events_->flush();
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "events/event_writer.h"
 #include "tensor/flat_space.h"
@@ -21,6 +22,10 @@ struct StepRecord {
   double samples_per_second = 0;
   double gradient_norm = 0;
   double communication_share = 0;  ///< Of the time since the last record, communication and wait.
+  double seconds = 0;              ///< Of training so far, validation left out.
+  std::uint64_t bytes_sent = 0;    ///< By the chief so far.
+  std::optional<double> staleness = {};           ///< Where the strategy has any.
+  std::optional<double> consensus_distance = {};  ///< Likewise.
 };
 
 struct ValidationRecord {

@@ -15,24 +15,29 @@ void put_text(std::span<char> target, const std::string& text) {
   target[length] = '\0';
 }
 
-void WorkerSlot::fail_with(const Error& problem) {
+void TaskSlot::fail_with(const Error& problem) {
   error_code = static_cast<int>(problem.code());
   error_rank = problem.rank().value_or(-1);
   put_text(error, problem.what());
   state.store(WorkerState::failed);
 }
 
-ControlBlock::ControlBlock(int world) {
-  const auto count = static_cast<std::size_t>(world);
+ControlBlock::ControlBlock(int world, int servers) {
+  const auto workers = static_cast<std::size_t>(world);
+  const auto server_count = static_cast<std::size_t>(servers);
   constexpr std::size_t kHeaderBytes = 128;
   static_assert(sizeof(Header) <= kHeaderBytes && alignof(WorkerSlot) <= kHeaderBytes);
-  bytes_ = kHeaderBytes + count * sizeof(WorkerSlot);
+  static_assert(sizeof(WorkerSlot) % alignof(ServerSlot) == 0);
+  bytes_ = kHeaderBytes + workers * sizeof(WorkerSlot) + server_count * sizeof(ServerSlot);
   void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) fail_errno("cannot share memory with the workers");
   header_ = new (memory) Header;
   auto* slots = reinterpret_cast<WorkerSlot*>(static_cast<std::byte*>(memory) + kHeaderBytes);
-  for (std::size_t i = 0; i < count; ++i) new (slots + i) WorkerSlot;
-  slots_ = {slots, count};
+  for (std::size_t i = 0; i < workers; ++i) new (slots + i) WorkerSlot;
+  slots_ = {slots, workers};
+  auto* server_slots = reinterpret_cast<ServerSlot*>(slots + workers);
+  for (std::size_t i = 0; i < server_count; ++i) new (server_slots + i) ServerSlot;
+  servers_ = {server_slots, server_count};
 }
 
 ControlBlock::~ControlBlock() {

@@ -34,8 +34,10 @@ std::string describe(const WorkerFailure& failure) {
     cause = fmt::format("was killed by SIG{}", ::sigabbrev_np(failure.signal));
   }
   const std::string log = failure.log.empty() ? "" : fmt::format("; log: {}", failure.log);
-  return fmt::format("worker {} (pid {}, after step {}){} {}{}", failure.rank, failure.pid,
-                     failure.step, failure.signal != 0 ? "" : ":", cause, log);
+  const std::string step =
+      failure.role == "worker" ? fmt::format(", after step {}", failure.step) : "";
+  return fmt::format("{} {} (pid {}{}){} {}{}", failure.role, failure.rank, failure.pid, step,
+                     failure.signal != 0 ? "" : ":", cause, log);
 }
 
 int exit_code(const WorkerFailure& failure) {

@@ -13,9 +13,10 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitWrongUse = 2;
 inline constexpr int kExitRetry = 138;  ///< Trying again may help.
 
-/// How one worker ended that did not end well.
+/// How one task ended that did not end well.
 struct WorkerFailure {
-  int rank = 0;
+  std::string role = "worker";  ///< Or server.
+  int rank = 0;                 ///< Among those of its role.
   std::int64_t pid = 0;
   std::int64_t step = 0;
   int signal = 0;  ///< That killed it; 0 where it failed by itself.

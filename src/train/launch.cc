@@ -4,11 +4,13 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "base/fail.h"
 #include "base/files.h"
 #include "cluster/signal_watch.h"
+#include "train/slow_workers.h"
 
 namespace cohort {
 namespace {
@@ -19,6 +21,7 @@ using namespace std::chrono_literals;
 constexpr auto kGraceAfterFailure = 3s;
 // What the workers get to finish their step after the first Ctrl-C.
 constexpr auto kGraceAfterStop = 30s;
+constexpr std::int64_t kSettledStep = 20;
 
 /// How often the kernel has killed a process of this control group for want of memory.
 std::int64_t out_of_memory_kills() {
@@ -45,6 +48,7 @@ class Watcher {
       if (const auto signal = signals_.wait(100ms)) handle(*signal);
       for (const auto& end : children_.reap()) note_end(end);
       launch_.progress.tick(live_workers());
+      name_slow_workers();
       note_states();
       if (end_by_ && end_by_->passed()) children_.signal_all(SIGKILL);
     }
@@ -55,8 +59,8 @@ class Watcher {
 
  private:
   void start(const ProcessPlan& plan) {
-    children_.start([&] { return run_worker_process(launch_.run, plan, launch_.rendezvous); },
-                    launch_.log_of(plan.ranks.front()));
+    children_.start([&] { return run_process(launch_.run, plan, launch_.rendezvous); },
+                    launch_.log_of(plan));
   }
 
   void handle(int signal) {
@@ -75,9 +79,17 @@ class Watcher {
     const ProcessPlan& plan = launch_.plans[end.index];
     for (const int rank : plan.ranks) {
       WorkerSlot& slot = launch_.run.control.slot(rank);
-      slot.result.peak_rss_bytes = end.peak_rss_bytes;
+      slot.result.task.peak_rss_bytes = end.peak_rss_bytes;
       if (slot.state.load() == WorkerState::done) continue;
-      result_.failures.push_back(failure_of(rank, slot, end));
+      WorkerFailure failure{.rank = rank, .step = slot.step.load()};
+      add_failure(std::move(failure), slot, end);
+      ++lost_workers_;
+    }
+    for (const int server : plan.servers) {
+      ServerSlot& slot = launch_.run.control.server(server);
+      slot.task.peak_rss_bytes = end.peak_rss_bytes;
+      if (slot.state.load() == WorkerState::done) continue;
+      add_failure({.role = "server", .rank = server}, slot, end);
     }
     const bool failed = !WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0;
     if (failed && !end_by_) end_by_ = Deadline::in(kGraceAfterFailure);
@@ -95,11 +107,9 @@ class Watcher {
     }
   }
 
-  WorkerFailure failure_of(int rank, const WorkerSlot& slot, const ChildProcesses::End& end) const {
-    WorkerFailure failure{.rank = rank,
-                          .pid = end.pid,
-                          .step = slot.step.load(),
-                          .log = launch_.log_of(launch_.plans[end.index].ranks.front()).string()};
+  void add_failure(WorkerFailure failure, const TaskSlot& slot, const ChildProcesses::End& end) {
+    failure.pid = end.pid;
+    failure.log = launch_.log_of(launch_.plans[end.index]).string();
     if (slot.state.load() == WorkerState::failed) {
       failure.code = static_cast<ErrorCode>(slot.error_code);
       failure.message = slot.error.data();
@@ -115,17 +125,30 @@ class Watcher {
     } else {
       failure.message = fmt::format("ended with code {}", WEXITSTATUS(end.status));
     }
-    return failure;
+    result_.failures.push_back(std::move(failure));
   }
 
-  std::size_t live_workers() const {
-    return launch_.run.control.slots().size() - result_.failures.size();
+  /// Says it once of each worker.
+  void name_slow_workers() {
+    std::vector<double> seconds;
+    for (const WorkerSlot& slot : launch_.run.control.slots()) {
+      // The first steps touch memory for the first time and say little.
+      const bool settled = slot.step.load(std::memory_order_relaxed) >= kSettledStep;
+      seconds.push_back(settled ? slot.step_seconds.load(std::memory_order_relaxed) : 0);
+    }
+    for (const SlowWorker& slow : slow_workers(seconds)) {
+      if (named_slow_.insert(slow.rank).second) launch_.progress.say(describe(slow));
+    }
   }
+
+  std::size_t live_workers() const { return launch_.run.control.slots().size() - lost_workers_; }
 
   const Launch& launch_;
   SignalWatch signals_;
   ChildProcesses children_;
   LaunchResult result_;
+  std::size_t lost_workers_ = 0;
+  std::set<int> named_slow_;
   std::optional<Deadline> end_by_;
   std::int64_t oom_before_ = out_of_memory_kills();
 };

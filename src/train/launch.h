@@ -27,7 +27,7 @@ struct Launch {
   const std::vector<ProcessPlan>& plans;
   Rendezvous& rendezvous;
   Progress& progress;
-  std::function<std::filesystem::path(int rank)> log_of;
+  std::function<std::filesystem::path(const ProcessPlan& plan)> log_of;
 };
 LaunchResult launch_workers(const Launch& launch);
 

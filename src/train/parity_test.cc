@@ -50,25 +50,6 @@ ModelOptions layered_model() {
   return model;
 }
 
-// 50 steps over 70 samples in batches of 16: every fifth batch has only 6.
-Job digits_job(const ModelOptions& model) {
-  Job job;
-  job.name = "parity";
-  job.seed = 11;
-  job.model = model;
-  job.data.kind = "generated";
-  job.data.task = "digits";
-  job.data.samples = 78;  // A tenth is set aside: 70 remain.
-  job.train.steps = 50;
-  job.train.batch = 16;
-  job.train.validate = "end";
-  job.train.optimizer.lr = 0.02;
-  job.train.optimizer.momentum = 0.9;
-  job.log.tensorboard = false;
-  job.cluster.timeout_seconds = 60;
-  return job;
-}
-
 Job with_workers(Job job, int workers, const std::string& engine, const std::string& algorithm) {
   job.cluster.workers = workers;
   job.cluster.engine = engine;
@@ -90,7 +71,7 @@ std::string name_of(const Route& route) {
 class EveryRoute : public ::testing::TestWithParam<Route> {};
 
 TEST_P(EveryRoute, GivesWhatOneProcessGives) {
-  const Job job = digits_job(layered_model());
+  const Job job = small_digits_job(layered_model());
   static const TrainedModel alone = train_for_test(job);
   for (const int workers : {1, 2, 3, 4}) {
     const auto together =
@@ -103,7 +84,7 @@ TEST_P(EveryRoute, GivesWhatOneProcessGives) {
 
 TEST_P(EveryRoute, GivesTheSameBytesAgain) {
   const Job job =
-      with_workers(digits_job(layered_model()), 3, GetParam().engine, GetParam().algorithm);
+      with_workers(small_digits_job(layered_model()), 3, GetParam().engine, GetParam().algorithm);
   const auto first = train_for_test(job);
   ASSERT_FALSE(first.file.empty());
   EXPECT_EQ(first.file, train_for_test(job).file);
@@ -121,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Parity, EveryRoute,
 Job preset_job(const std::string& preset) {
   ModelOptions model;
   model.preset = preset;
-  Job job = digits_job(model);
+  Job job = small_digits_job(model);
   if (preset == "mlp") job.model.hidden = {32, 16};
   if (preset == "resnet8") {
     job.model.width = 4;
@@ -177,7 +158,7 @@ TEST(Parity, ATorchScriptFileGivesWhatOneProcessGives) {
   ModelOptions model;
   model.torchscript = (folder.path() / "net.pt").string();
   net.save(model.torchscript);
-  const Job job = digits_job(model);
+  const Job job = small_digits_job(model);
   const auto alone = train_for_test(job);
   for (const Route& route :
        {Route{"shm", "auto"}, Route{"gloo", "ring"}, Route{"inproc", "auto"}}) {

@@ -22,6 +22,10 @@ std::string as_time(double seconds) {
   return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
 }
 
+std::string stale(double staleness) {
+  return staleness < 0 ? "" : fmt::format("  staleness {:.0f}", staleness);
+}
+
 }  // namespace
 
 Progress::Progress(const RunOptions& options, const ControlBlock& control, int workers,
@@ -71,20 +75,23 @@ std::string Progress::line(std::size_t live_workers) const {
   const auto total = static_cast<double>(control_.total_steps());
   const double eta = seconds_since(start_) / step * (total - step);
   return fmt::format(
-      "epoch {:.2f}  step {:.0f}/{:.0f}  loss {:.4f}  {} samples/s  ETA {}  {}/{} workers{}",
+      "epoch {:.2f}  step {:.0f}/{:.0f}  loss {:.4f}  {} samples/s  ETA {}  {}/{} workers{}{}",
       chief.epoch.load(), step, total, chief.loss.load(), grouped(chief.samples_per_second.load()),
-      as_time(eta), live_workers, workers_,
+      as_time(eta), live_workers, workers_, stale(chief.staleness.load()),
       chief.state.load() == WorkerState::validating ? "  validating" : "");
 }
 
 std::string Progress::json(std::size_t live_workers) const {
   const WorkerSlot& chief = control_.slot(chief_);
+  const double staleness = chief.staleness.load();
   return nlohmann::ordered_json{{"step", chief.step.load()},
                                 {"total_steps", control_.total_steps()},
                                 {"epoch", chief.epoch.load()},
                                 {"loss", chief.loss.load()},
                                 {"samples_per_second", chief.samples_per_second.load()},
-                                {"live_workers", live_workers}}
+                                {"live_workers", live_workers},
+                                {"staleness", staleness < 0 ? nlohmann::ordered_json(nullptr)
+                                                            : nlohmann::ordered_json(staleness)}}
       .dump();
 }
 

@@ -84,6 +84,18 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+Json staleness_json(const std::optional<StalenessSummary>& staleness) {
+  if (!staleness) return nullptr;
+  Json histogram = Json::object();
+  for (const auto& [value, pushes] : staleness->histogram) {
+    histogram[std::to_string(value)] = pushes;
+  }
+  return {{"mean", staleness->mean},       {"max", staleness->max},
+          {"histogram", histogram},        {"applied", staleness->applied},
+          {"dropped", staleness->dropped}, {"duplicates", staleness->duplicates},
+          {"missing", staleness->missing}};
+}
+
 }  // namespace
 
 RunFolder::RunFolder(const Job& job, const std::string& wanted)
@@ -101,7 +113,10 @@ std::string to_json(const Summary& summary) {
                      {"rank", task.rank},
                      {"host", task.host},
                      {"pid", task.pid},
-                     {"peak_rss_bytes", task.peak_rss_bytes}});
+                     {"peak_rss_bytes", task.peak_rss_bytes},
+                     {"steps", or_null(task.steps)},
+                     {"step_seconds", or_null(task.step_seconds)},
+                     {"wait_seconds", or_null(task.wait_seconds)}});
   }
   return Json{{"status", summary.status},
               {"strategy", summary.strategy},
@@ -119,7 +134,7 @@ std::string to_json(const Summary& summary) {
               {"bytes_received", summary.bytes_received},
               {"restarts", summary.restarts},
               {"failures", summary.failures},
-              {"staleness", nullptr},  // No synchronous strategy has any.
+              {"staleness", staleness_json(summary.staleness)},
               {"phase_seconds", summary.phase_seconds},
               {"tasks", tasks}}
              .dump(2) +

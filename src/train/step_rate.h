@@ -35,12 +35,16 @@ class StepRate {
   void step_done(std::int64_t samples) {
     const auto now = Clock::now();
     window_samples_ += samples;
+    seconds_ += std::chrono::duration<double>(now - last_).count();
     if (++steps_ > kWarmUpSteps) {
       steady_seconds_ += std::chrono::duration<double>(now - last_).count();
       steady_samples_ += samples;
     }
     last_ = now;
   }
+
+  /// Of all steps.
+  double seconds() const { return seconds_; }
 
   /// The rate since the last call.
   RateWindow take_window() {
@@ -66,6 +70,7 @@ class StepRate {
   Clock::time_point last_;
   Clock::time_point window_start_;
   std::int64_t steps_ = 0;
+  double seconds_ = 0;
   std::int64_t window_samples_ = 0;
   std::int64_t steady_samples_ = 0;
   double steady_seconds_ = 0;

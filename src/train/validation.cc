@@ -5,7 +5,7 @@
 namespace cohort {
 
 ValidationResult validate(Model& model, EvaluationBatches& batches, const LossFunction& loss,
-                          Strategy& strategy) {
+                          const SumOverWorkers& sum_over_workers) {
   torch::NoGradGuard no_grad;
   model.train(false);
   batches.restart();
@@ -26,7 +26,7 @@ ValidationResult validate(Model& model, EvaluationBatches& batches, const LossFu
   model.train(true);
   std::array<float, 4> sums = {static_cast<float>(loss_sum), static_cast<float>(samples),
                                static_cast<float>(hits.right), static_cast<float>(hits.all)};
-  strategy.sum_over_workers(sums);
+  sum_over_workers(sums);
   const auto ratio = [](double part, double all) { return all > 0 ? part / all : 0; };
   return {ratio(sums[0], sums[1]), ratio(sums[2], sums[3])};
 }

@@ -2,8 +2,10 @@
 
 #include <cohort/model.h>
 
+#include <functional>
+#include <span>
+
 #include "data/evaluation_batches.h"
-#include "strategy/strategy.h"
 #include "train/loss.h"
 
 namespace cohort {
@@ -13,9 +15,12 @@ struct ValidationResult {
   double accuracy = 0;
 };
 
+/// Replaces floats by their sum over all workers.
+using SumOverWorkers = std::function<void(std::span<float>)>;
+
 /// Loss and accuracy on the whole validation set, of which every worker takes its part; all get the
 /// same result. Accuracy is 0 where targets are not classes.
 ValidationResult validate(Model& model, EvaluationBatches& batches, const LossFunction& loss,
-                          Strategy& strategy);
+                          const SumOverWorkers& sum_over_workers);
 
 }  // namespace cohort

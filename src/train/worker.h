@@ -21,9 +21,11 @@ struct WorkerRun {
 };
 
 /// The training of one worker, from its model to its result in the control block. Rank 0 is the
-/// chief: it writes the logs and the final model. When something is thrown, `on_failure` is called
-/// while it is being handled, before anything is torn down; it need not return.
-void run_worker(const WorkerRun& run, Engine& engine, const std::function<void()>& on_failure);
+/// chief: it writes the logs and the final model. The workers and servers of the run find each
+/// other in `store`. When something is thrown, `on_failure` is called while it is being handled,
+/// before anything is torn down; it need not return.
+void run_worker(const WorkerRun& run, Engine& engine, Store& store,
+                const std::function<void()>& on_failure);
 
 /// Steps the whole job takes.
 std::int64_t total_steps(const TrainOptions& train, std::int64_t samples);

@@ -12,7 +12,10 @@
 #include "base/log.h"
 #include "cluster/host_id.h"
 #include "job/job_file.h"
+#include "server/run_server.h"
+#include "strategy/server_options.h"
 #include "train/failure.h"
+#include "train/server_report.h"
 #include "train/worker_report.h"
 #include "transport/inproc/inproc_hub.h"
 
@@ -55,7 +58,7 @@ Error current_error() {
 
 /// Puts the exception being handled into the worker's slot; the first one counts. Returns what to
 /// exit with.
-int report_failure(WorkerSlot& slot) {
+int report_failure(TaskSlot& slot) {
   const Error failure = current_error();
   if (slot.state.load() != WorkerState::failed) {
     log_error("{}", failure.what());
@@ -66,7 +69,7 @@ int report_failure(WorkerSlot& slot) {
 
 /// A process that failed ends at once. Tearing things down could wait for peers, or touch a
 /// transport that another thread still uses; the kernel closes everything, and the peers notice.
-[[noreturn]] void end_failed(WorkerSlot& slot) {
+[[noreturn]] void end_failed(TaskSlot& slot) {
   const int code = report_failure(slot);
   std::fflush(nullptr);
   ::_exit(code);
@@ -87,9 +90,9 @@ void check_same_job(const WorkerRun& run, int rank, Store& store, Deadline deadl
       rank, chiefs, mine);
 }
 
-void introduce(WorkerSlot& slot) {
-  slot.result.pid = ::getpid();
-  put_text(slot.result.host, host_name());
+void introduce(TaskIdentity& task) {
+  task.pid = ::getpid();
+  put_text(task.host, host_name());
 }
 
 /// Which of the ranks that share this host this one is. Launchers started one by one do not know of
@@ -102,35 +105,47 @@ LocalPlace local_place(Store& store, const ProcessPlan& plan, Deadline deadline)
   return {static_cast<int>(before), static_cast<int>(all)};
 }
 
-int run_one(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
+/// A worker that has nobody to talk to.
+void run_alone(const WorkerRun& run, const std::function<void()>& end) {
+  InprocHub alone(1);
+  MemoryStore store;
+  run_worker(run, *alone.engine(0), store, end);
+}
+
+/// A worker that meets others in the store.
+void run_among_others(const WorkerRun& run, const ProcessPlan& plan, TcpStore& store,
+                      const std::function<void()>& end) {
   const int rank = plan.ranks.front();
+  const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
+  if (plan.remote) set_compute_threads(run.job.cluster, local_place(store, plan, deadline), true);
+  check_same_job(run, rank, store, deadline);
+  const auto engine = make_engine({.name = run.job.cluster.engine,
+                                   .rank = rank,
+                                   .world = plan.world,
+                                   .address = store.local_address(),
+                                   .cores = run.cores},
+                                  store, deadline);
+  run_worker(run, *engine, store, end);
+  if (!plan.remote) return;
   WorkerSlot& slot = run.control.slot(rank);
-  introduce(slot);
+  slot.result.task.peak_rss_bytes = peak_rss_bytes();
+  if (rank == 0) {
+    collect_reports(store, run.control, Deadline::in_seconds(kReportSeconds));
+  } else {
+    send_report(store, rank, slot.result);
+  }
+}
+
+int run_one_worker(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
+  WorkerSlot& slot = run.control.slot(plan.ranks.front());
+  introduce(slot.result.task);
   const auto end = [&] { end_failed(slot); };
   try {
-    if (plan.world == 1) {
-      InprocHub alone(1);
-      run_worker(run, *alone.engine(0), end);
-      return 0;
-    }
-    const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
-    const auto store = rendezvous.connect(deadline);
-    if (plan.remote)
-      set_compute_threads(run.job.cluster, local_place(*store, plan, deadline), true);
-    check_same_job(run, rank, *store, deadline);
-    const auto engine = make_engine({.name = run.job.cluster.engine,
-                                     .rank = rank,
-                                     .world = plan.world,
-                                     .address = store->local_address(),
-                                     .cores = run.cores},
-                                    *store, deadline);
-    run_worker(run, *engine, end);
-    if (!plan.remote) return 0;
-    slot.result.peak_rss_bytes = peak_rss_bytes();
-    if (rank == 0) {
-      collect_reports(*store, run.control, Deadline::in_seconds(kReportSeconds));
+    if (plan.world == 1 && run.control.servers().empty()) {
+      run_alone(run, end);
     } else {
-      send_report(*store, rank, slot.result);
+      const auto store = rendezvous.connect(Deadline::in_seconds(run.job.cluster.timeout_seconds));
+      run_among_others(run, plan, *store, end);
     }
   } catch (...) {
     end_failed(slot);
@@ -138,18 +153,52 @@ int run_one(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& ren
   return 0;
 }
 
+/// A server serves as soon as it has said in the store where it is, and ends with the last worker.
+void serve(const WorkerRun& run, int server, Store& store, const std::string& address) {
+  ServerSlot& slot = run.control.server(server);
+  introduce(slot.task);
+  slot.state.store(WorkerState::training);
+  ServerOptions options = server_options(
+      run.job, server, total_steps(run.job.train, run.data.train->size()), run.cores);
+  options.address = address;
+  log_info("server {} serves {} workers", server, options.rules.workers);
+  slot.report = report_of(run_server(options, store));
+  slot.state.store(WorkerState::done);
+}
+
+int run_one_server(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
+  const int server = plan.servers.front();
+  try {
+    const auto store = rendezvous.connect(Deadline::in_seconds(run.job.cluster.timeout_seconds));
+    serve(run, server, *store, plan.remote ? store->local_address() + ":0" : "unix");
+  } catch (...) {
+    end_failed(run.control.server(server));
+  }
+  return 0;
+}
+
 int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
   InprocHub hub(plan.world);
+  MemoryStore store;
   std::atomic<int> worst = 0;
   std::vector<std::thread> threads;
+  for (const int server : plan.servers) {
+    threads.emplace_back([&, server] {
+      try {
+        serve(run, server, store, "unix");
+      } catch (...) {
+        worst = report_failure(run.control.server(server));
+      }
+    });
+  }
   for (const int rank : plan.ranks) {
     threads.emplace_back([&, rank] {
       set_compute_threads(run.job.cluster, {rank, plan.world}, false);
-      introduce(run.control.slot(rank));
       WorkerSlot& slot = run.control.slot(rank);
+      introduce(slot.result.task);
       try {
         const auto engine = hub.engine(rank);
-        run_worker(run, *engine, [&] { report_failure(slot); });
+        run_worker(run, *engine, store, [&] { report_failure(slot); });
       } catch (...) {
         worst = report_failure(slot);
       }
@@ -161,15 +210,15 @@ int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
 
 }  // namespace
 
-int run_worker_process(const WorkerRun& run, const ProcessPlan& plan,
-                       const Rendezvous& rendezvous) {
+int run_process(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
   keep_large_blocks();
-  if (plan.ranks.size() > 1) {
+  if (plan.ranks.empty()) return run_one_server(run, plan, rendezvous);
+  if (plan.ranks.size() + plan.servers.size() > 1) {
     set_compute_threads(run.job.cluster, {0, plan.world}, false);
     return run_threads(run, plan);
   }
   if (!plan.remote) set_compute_threads(run.job.cluster, plan.place, true);
-  return run_one(run, plan, rendezvous);
+  return run_one_worker(run, plan, rendezvous);
 }
 
 }  // namespace cohort

@@ -79,6 +79,7 @@ class GlooEngine : public Engine {
   GlooEngine(const EngineOptions& options, Store& store) : options_(options), store_(store) {}
 
   std::string name() const override { return "gloo"; }
+  std::string address() const override { return options_.address; }
   int rank() const override { return options_.rank; }
   int world() const override { return options_.world; }
   SharedRegions* shared_regions() override { return nullptr; }

@@ -38,6 +38,9 @@ class Engine {
   /// A new, independent group of connections. All ranks call it in the same order.
   virtual std::unique_ptr<Transport> connect(Deadline deadline) = 0;
 
+  /// Of this host, on which ranks of other hosts can reach it; empty where all share one.
+  virtual std::string address() const { return ""; }
+
   /// Null where ranks do not share memory.
   virtual SharedRegions* shared_regions() = 0;
 

@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "bench/benchmarks.h"
+#include "bench/peers.h"
+#include "bench/ps_timing.h"
+
+namespace cohort {
+namespace {
+
+struct Size {
+  std::size_t bytes;
+  int repeats;
+  int repeats_by_socket;
+};
+
+const std::vector<Size> kSizes = {
+    {4, 5000, 300}, {64 << 10, 1000, 200}, {1 << 20, 150, 60}, {16 << 20, 18, 9}, {64 << 20, 9, 5}};
+const std::vector<Size> kQuickSizes = {{4, 20, 3}, {64 << 10, 5, 3}};
+
+std::vector<std::string> plan_words(bool quick, int Size::*repeats) {
+  std::vector<std::string> words;
+  for (const auto& size : quick ? kQuickSizes : kSizes) {
+    words.push_back(fmt::format("{}:{}", size.bytes, size.*repeats));
+  }
+  return words;
+}
+
+std::string size_name(std::size_t bytes) {
+  if (bytes < 1024) return fmt::format("{} bytes", bytes);
+  return bytes < (1 << 20) ? fmt::format("{} KiB", bytes >> 10)
+                           : fmt::format("{} MiB", bytes >> 20);
+}
+
+/// A case's words are its numbers of workers and servers.
+std::string metric_name(const Case& one_case, const std::string& call, std::size_t bytes) {
+  const auto counted = [](const std::string& count, const char* what) {
+    return count + " " + what + (count == "1" ? "" : "s");
+  };
+  return fmt::format("{} of {}, {}, {}", call, size_name(bytes),
+                     counted(one_case.words[0], "worker"), counted(one_case.words[1], "server"));
+}
+
+std::vector<Reading> read_timings(const Run& run) {
+  std::vector<Reading> readings;
+  for (const std::string& call : server_call_names()) {
+    std::vector<std::pair<std::size_t, double>> sizes;
+    for (const auto& [name, seconds] : run.lines.at(0).items()) {
+      const auto space = name.rfind(' ');
+      if (name.substr(0, space) != call) continue;
+      sizes.emplace_back(std::stoul(name.substr(space + 1)), seconds.get<double>());
+    }
+    std::ranges::sort(sizes);
+    for (const auto& [bytes, seconds] : sizes) {
+      const Metric metric{metric_name(run.what, call, bytes), Unit::seconds};
+      readings.push_back({metric, run.who.label, seconds});
+    }
+  }
+  return readings;
+}
+
+Contender own(const std::string& way, const std::string& label, bool quick) {
+  const auto repeats = way == "memory" ? &Size::repeats : &Size::repeats_by_socket;
+  const auto group = [way, quick, repeats](const Case& one_case) {
+    return ProgramGroup{
+        {own_worker(joined(joined({"ps", way}, one_case.words), plan_words(quick, repeats)))}};
+  };
+  return {way, label, group};
+}
+
+Contender grpc(const std::string& program, const PeerSetting& setting, bool quick) {
+  const auto group = [program, setting, quick](const Case& one_case) {
+    const std::string pinned = setting.environment.empty() ? "free" : "pinned";
+    const Program all{joined(joined({program, pinned}, one_case.words),
+                             plan_words(quick, &Size::repeats_by_socket)),
+                      setting.environment, -1};
+    return ProgramGroup{{all}, setting.own_network};
+  };
+  return {"grpc", "gRPC unary calls" + setting.suffix, group};
+}
+
+}  // namespace
+
+Benchmark ps_benchmark(bool quick) {
+  Benchmark benchmark;
+  benchmark.name = "ps";
+  benchmark.read = read_timings;
+  for (const int servers : {1, 2}) {
+    for (const int workers : {1, 2}) {
+      benchmark.cases.push_back({fmt::format("{}-workers-{}-servers", workers, servers),
+                                 workers,
+                                 {std::to_string(workers), std::to_string(servers)}});
+    }
+  }
+  benchmark.contenders.push_back(own("memory", "Cohort", quick));
+  benchmark.contenders.push_back(own("remote", "Cohort, as if the server were remote", quick));
+  if (const auto program = peer_program("peer_grpc_push")) {
+    benchmark.contenders.push_back(grpc(*program, as_installed(), quick));
+    benchmark.contenders.push_back(grpc(*program, tuned(), quick));
+  } else {
+    benchmark.left_out.push_back({"grpc", "plain gRPC (Debian package libgrpc++-dev)"});
+  }
+  return benchmark;
+}
+
+}  // namespace cohort

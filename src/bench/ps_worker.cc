@@ -1,0 +1,136 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/fail.h"
+#include "base/nearest_name.h"
+#include "bench/benchmarks.h"
+#include "bench/own_process.h"
+#include "bench/ps_timing.h"
+#include "cluster/shared_memory.h"
+#include "cluster/store_server.h"
+#include "cluster/tcp_store.h"
+#include "server/run_server.h"
+#include "server/server_client.h"
+
+namespace cohort {
+namespace {
+
+constexpr double kTimeoutSeconds = 60;
+constexpr auto kTimeout = std::chrono::seconds(60);
+
+struct Group {
+  int workers = 1;
+  int servers = 1;
+  bool memory = true;
+  std::vector<int> cores = allowed_cores();
+};
+
+/// Every push is added to the parameters at once.
+void serve(const Group& group, int server, Store& store) {
+  pin_to_core_of(group.workers + server, group.cores);
+  ServerOptions options;
+  options.server = server;
+  options.rules.workers = group.workers;
+  options.rules.consistency = ShardRules::Consistency::async;
+  options.rules.optimizer.kind = "sgd";
+  options.cores = static_cast<int>(group.cores.size());
+  options.timeout = kTimeout;
+  run_server(options, store);
+}
+
+/// Seconds of each of server_call_names(). Every worker makes the same calls; the first one's times
+/// count.
+void time_calls(const Group& group, int worker, const SumPlan& plan, Store& store,
+                std::span<double> seconds) {
+  pin_to_core_of(worker, group.cores);
+  ClientOptions options;
+  options.worker = worker;
+  options.servers = group.servers;
+  options.dense = plan.count;
+  options.share_memory = group.memory;
+  options.cores = static_cast<int>(group.cores.size());
+  options.timeout = kTimeout;
+  ServerClient client(options, store);
+  const std::vector<float> zeros(worker == 0 ? plan.count : 0);
+  if (worker == 0) client.initialise(zeros, {});
+  std::ranges::fill(client.outgoing(), 1.0F);
+  Exchange push, pull, both;
+  push.push = both.push = true;
+  pull.pull = both.pull = true;
+  push.lr = both.lr = -1;  // Minus minus one: a plain add.
+  const Exchange* const calls[] = {&push, &pull, &both};
+  for (std::size_t call = 0; call < seconds.size(); ++call) {
+    seconds[call] = seconds_per_sum(plan.repeats, [&] { client.exchange(*calls[call]); });
+  }
+  if (client.incoming()[0] < 1) throw std::runtime_error("what was pushed did not come back");
+  client.close();
+}
+
+template <class Body>
+void in_child(int number, Body&& body) {
+  if (fork() != 0) return;
+  die_with_parent();
+  try {
+    body();
+    _exit(0);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "process %d: %s\n", number, error.what());
+    _exit(1);
+  }
+}
+
+/// Workers and servers in processes of their own; returns what worker 0 measured.
+std::vector<double> time_in_processes(const Group& group, const SumPlan& plan) {
+  const auto count = server_call_names().size();
+  const auto answer = SharedMemory::create(count * sizeof(double));
+  const std::span times(reinterpret_cast<double*>(answer.data()), count);
+  StoreServer rendezvous("127.0.0.1", 0);
+  const auto connect = [&] {
+    return TcpStore("127.0.0.1", rendezvous.port(), Deadline::in_seconds(kTimeoutSeconds));
+  };
+  for (int server = 0; server < group.servers; ++server) {
+    in_child(server, [&] {
+      auto store = connect();
+      serve(group, server, store);
+    });
+  }
+  for (int worker = 0; worker < group.workers; ++worker) {
+    in_child(worker, [&] {
+      auto store = connect();
+      std::vector<double> own(count);
+      time_calls(group, worker, plan, store, own);
+      if (worker == 0) std::ranges::copy(own, times.begin());
+    });
+  }
+  rendezvous.start();
+  for (int child = 0; child < group.servers + group.workers; ++child) {
+    int status = 0;
+    wait(&status);
+    if (status != 0) fail(ErrorCode::peer_lost, "a process of the measured group failed");
+  }
+  return {times.begin(), times.end()};
+}
+
+}  // namespace
+
+void run_ps_worker(const std::vector<std::string>& words) {
+  if (words.size() < 4) {
+    fail(ErrorCode::invalid, "usage: ps memory|remote WORKERS SERVERS BYTES:REPEATS...");
+  }
+  check_known("way", words[0], {"memory", "remote"});
+  const Group group{.workers = std::stoi(words[1]),
+                    .servers = std::stoi(words[2]),
+                    .memory = words[0] == "memory"};
+  ServerTimings timings;
+  for (const SumPlan& plan : parse_sum_plans({words.begin() + 3, words.end()})) {
+    const auto seconds = time_in_processes(group, plan);
+    for (std::size_t call = 0; call < seconds.size(); ++call) {
+      timings.add(server_call_names()[call], plan.count * sizeof(float), seconds[call]);
+    }
+  }
+  timings.print();
+}
+
+}  // namespace cohort

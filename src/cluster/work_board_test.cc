@@ -1,0 +1,155 @@
+#include "cluster/work_board.h"
+
+#include <cohort/error.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/random.h"
+
+namespace cohort {
+namespace {
+
+using Answer = WorkBoard::Answer;
+
+TEST(WorkBoard, HandsOutThePartsInOrderEachOnce) {
+  WorkBoard board({.workers = 2, .parts = 3, .first_step = 5, .end_step = 7});
+  std::vector<std::pair<std::int64_t, int>> given;
+  Claim claim;
+  for (int turn = 0; board.claim(turn % 2, claim) == Answer::claimed; ++turn) {
+    given.emplace_back(claim.step, claim.part);
+  }
+  const std::vector<std::pair<std::int64_t, int>> all = {{5, 0}, {5, 1}, {5, 2},
+                                                         {6, 0}, {6, 1}, {6, 2}};
+  EXPECT_EQ(given, all);
+  EXPECT_EQ(board.claim(0, claim), Answer::end);
+}
+
+TEST(WorkBoard, HoldsTheFastBackAtTheBound) {
+  WorkBoard board({.workers = 2, .parts = 1, .end_step = 10, .bound = 2});
+  Claim claim;
+  ASSERT_EQ(board.claim(0, claim), Answer::claimed);  // Step 0, which worker 0 stays on.
+  ASSERT_EQ(board.claim(1, claim), Answer::claimed);
+  ASSERT_EQ(board.claim(1, claim), Answer::claimed);
+  EXPECT_EQ(claim.step, 2);
+  EXPECT_EQ(board.claim(1, claim), Answer::wait);
+  EXPECT_EQ(board.claim(1, claim), Answer::wait);
+  ASSERT_EQ(board.claim(0, claim), Answer::claimed);
+  EXPECT_EQ(claim.step, 3);
+  EXPECT_EQ(board.claim(1, claim), Answer::claimed);
+}
+
+TEST(WorkBoard, DoesNotWaitForWhoHasLeft) {
+  WorkBoard board({.workers = 2, .parts = 1, .end_step = 10, .bound = 0});
+  Claim claim;
+  ASSERT_EQ(board.claim(0, claim), Answer::claimed);
+  ASSERT_EQ(board.claim(1, claim), Answer::wait);
+  board.done(0);
+  EXPECT_EQ(board.claim(1, claim), Answer::claimed);
+  EXPECT_EQ(claim.step, 1);
+}
+
+TEST(WorkBoard, EndsForAllWhenStopped) {
+  WorkBoard board({.workers = 2, .parts = 1, .end_step = 10});
+  Claim claim;
+  ASSERT_EQ(board.claim(0, claim), Answer::claimed);
+  board.stop();
+  EXPECT_EQ(board.claim(0, claim), Answer::end);
+  EXPECT_EQ(board.claim(1, claim), Answer::end);
+}
+
+TEST(WorkBoard, RefusesOptionsAndWorkersThatMakeNoSense) {
+  EXPECT_THROW(WorkBoard({.workers = 0}), Error);
+  EXPECT_THROW(WorkBoard({.parts = 0}), Error);
+  EXPECT_THROW(WorkBoard({.first_step = 2, .end_step = 1}), Error);
+  EXPECT_THROW(WorkBoard({.bound = -1}), Error);
+  WorkBoard board({.workers = 2});
+  Claim claim;
+  EXPECT_THROW(board.claim(2, claim), Error);
+  EXPECT_THROW(board.claim(-1, claim), Error);
+  EXPECT_THROW(board.done(2), Error);
+}
+
+/// What every worker is busy with, by an own account.
+class Busy {
+ public:
+  explicit Busy(int workers) : steps_(static_cast<std::size_t>(workers)) {}
+
+  std::optional<std::int64_t>& of(int worker) { return steps_[static_cast<std::size_t>(worker)]; }
+
+  std::optional<std::int64_t> oldest() const {
+    std::optional<std::int64_t> oldest;
+    for (const auto& step : steps_) {
+      if (step) oldest = std::min(*step, oldest.value_or(*step));
+    }
+    return oldest;
+  }
+
+ private:
+  std::vector<std::optional<std::int64_t>> steps_;
+};
+
+TEST(WorkBoard, KeepsTheBoundInEveryOrder) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Random random(seed);
+    const int workers = 1 + static_cast<int>(random.below(5));
+    const int parts = 1 + static_cast<int>(random.below(4));
+    const auto bound = static_cast<std::int64_t>(random.below(4));
+    const std::int64_t end = 12;
+    WorkBoard board({.workers = workers, .parts = parts, .end_step = end, .bound = bound});
+    Busy busy(workers);
+    std::set<std::pair<std::int64_t, int>> given;
+    std::vector<int> present;
+    for (int worker = 0; worker < workers; ++worker) present.push_back(worker);
+    int waits_in_a_row = 0;
+    while (!present.empty()) {
+      const std::size_t turn = random.below(present.size());
+      const int worker = present[turn];
+      busy.of(worker).reset();
+      if (present.size() > 1 && random.below(40) == 0) {
+        board.done(worker);
+        present.erase(present.begin() + static_cast<std::ptrdiff_t>(turn));
+        continue;
+      }
+      const auto oldest = busy.oldest();
+      Claim claim;
+      const Answer answer = board.claim(worker, claim);
+      if (answer == Answer::end) {
+        present.erase(present.begin() + static_cast<std::ptrdiff_t>(turn));
+      } else if (answer == Answer::wait) {
+        ASSERT_TRUE(oldest) << "a worker waits for nobody, seed " << seed;
+        ASSERT_LT(++waits_in_a_row, 1000) << "nobody gets on, seed " << seed;
+      } else {
+        waits_in_a_row = 0;
+        ASSERT_TRUE(given.emplace(claim.step, claim.part).second) << "given twice, seed " << seed;
+        ASSERT_LE(claim.step - oldest.value_or(claim.step), bound) << "seed " << seed;
+        busy.of(worker) = claim.step;
+      }
+    }
+    EXPECT_EQ(given.size(), static_cast<std::size_t>(end * parts)) << "seed " << seed;
+  }
+}
+
+TEST(WorkBoard, NobodyWaitsForAWorkerFourTimesSlower) {
+  constexpr int kWorkers = 4;
+  WorkBoard board({.workers = kWorkers, .parts = kWorkers, .end_step = 200, .bound = 8});
+  std::vector<int> free_at(kWorkers, 0);  // By a clock that only this test has.
+  std::vector<int> claims(kWorkers, 0);
+  while (true) {
+    const auto next = std::ranges::min_element(free_at);
+    const auto worker = static_cast<std::size_t>(next - free_at.begin());
+    Claim claim;
+    const Answer answer = board.claim(static_cast<int>(worker), claim);
+    if (answer == Answer::end) break;
+    ASSERT_EQ(answer, Answer::claimed) << "worker " << worker << " waits at " << *next;
+    ++claims[worker];
+    *next += worker == 0 ? 4 : 1;
+  }
+  EXPECT_NEAR(claims[0] * 4, claims[1], 4) << "the slow one takes a quarter of a fast one's parts";
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cohort/job.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+/// A matrix within a vector of floats: `rows` rows of `columns` floats each, one after the other.
+struct MatrixShape {
+  std::size_t offset = 0;
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+};
+
+/// What a codec must know of the vectors it will see; all have the same length.
+struct CodecShape {
+  std::size_t count = 0;
+  std::vector<MatrixShape> matrices = {};  ///< For lowrank; sorted, not overlapping.
+};
+
+/// Makes vectors of floats into shorter messages, with loss, and messages into vectors again. Has
+/// no memory of earlier vectors but what makes the next message better (lowrank starts from its
+/// last factors); what a message left out is the caller's to keep, see ErrorFeedback.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+
+  /// The longest message encode() makes, in bytes.
+  virtual std::size_t max_bytes() const = 0;
+
+  /// Writes the message of `values` and returns its length. `message` has max_bytes() of room.
+  virtual std::size_t encode(std::span<const float> values, std::span<std::byte> message) = 0;
+
+  /// Replaces `values` by what the message says. Throws Error(corrupt) for a message that is not
+  /// one of this codec and shape: every length and index is checked before anything is written.
+  virtual void decode(std::span<const std::byte> message, std::span<float> values) const = 0;
+
+  /// Adds what the message says to `sum`; checks it as decode() does. Costs no more than the
+  /// message is long where it speaks of few places (topk).
+  virtual void add(std::span<const std::byte> message, std::span<float> sum) const = 0;
+
+  /// Leaves in `values`, which the message was made of, what it did not say. A difference that is
+  /// not finite is left out, so that one bad value is not carried along for ever.
+  virtual void subtract(std::span<const std::byte> message, std::span<float> values) const = 0;
+
+  /// Sets the places of which the message speaks to zero: all, but for topk.
+  virtual void clear(std::span<const std::byte> message, std::span<float> values) const = 0;
+};
+
+/// The codec `options.kind` names ("none" is one: plain floats). `seed` fixes its random numbers;
+/// give every worker another one.
+std::unique_ptr<Codec> make_codec(const CompressionOptions& options, const CodecShape& shape,
+                                  std::uint64_t seed);
+
+/// The kinds make_codec knows.
+const std::vector<std::string>& codec_kinds();
+
+}  // namespace cohort

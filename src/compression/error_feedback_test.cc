@@ -1,0 +1,131 @@
+#include "compression/error_feedback.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compression/codec_test_support.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::size_t kCount = 5003;
+
+ErrorFeedback feedback(const std::string& kind, ErrorFeedback::Options options = {}) {
+  return {make_codec(compression(kind), test_shape(), 1), kCount, options};
+}
+
+class FeedbackOfEveryCodec : public ::testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FeedbackOfEveryCodec, ::testing::ValuesIn(codec_kinds()),
+                         [](const auto& kind) { return kind.param; });
+
+/// What went in is what came out and the rest, message after message.
+TEST_P(FeedbackOfEveryCodec, LosesNothing) {
+  auto sender = feedback(GetParam());
+  std::vector<double> sent(kCount), received(kCount);
+  for (int round = 0; round < 30; ++round) {
+    const auto values = normal_values(kCount, 100 + round);
+    const auto said = decoded(sender.codec(), sender.encode(values), kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      sent[i] += values[i];
+      received[i] += said[i];
+    }
+  }
+  for (std::size_t i = 0; i < kCount; ++i) {
+    ASSERT_NEAR(sent[i], received[i] + sender.rest()[i], 1e-3) << i;
+  }
+}
+
+double norm(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += static_cast<double>(value) * value;
+  return std::sqrt(sum);
+}
+
+/// The rest stays bounded: the longer a direction lasts, the better the sum of the messages is.
+TEST_P(FeedbackOfEveryCodec, TracksAConstantVector) {
+  auto sender = feedback(GetParam());
+  const auto values = normal_values(kCount, 3);
+  constexpr int kRounds = 200;
+  for (int round = 0; round < kRounds; ++round) sender.encode(values);
+  EXPECT_LT(norm(sender.rest()), 0.15 * kRounds * norm(values));
+}
+
+TEST_P(FeedbackOfEveryCodec, RecoversFromOneBadVector) {
+  auto sender = feedback(GetParam());
+  auto values = normal_values(kCount, 4);
+  values[0] = std::nanf("");
+  values[20] = std::numeric_limits<float>::infinity();
+  sender.encode(values);
+  for (const float rest : sender.rest()) ASSERT_TRUE(std::isfinite(rest));
+}
+
+TEST(ErrorFeedback, KeepsNothingWhenToldSo) {
+  auto sender = feedback("topk", {.keep_rest = false});
+  const auto values = normal_values(kCount, 5);
+  const auto first = sender.encode(values);
+  const std::vector<std::byte> kept(first.begin(), first.end());
+  EXPECT_TRUE(std::ranges::equal(sender.encode(values), kept));
+  EXPECT_TRUE(sender.rest().empty());
+}
+
+TEST(ErrorFeedback, RefusesVectorsOfAnotherLength) {
+  auto sender = feedback("sign");
+  EXPECT_EQ(error_of([&] { sender.encode(normal_values(kCount + 1, 6)); }), ErrorCode::invalid);
+}
+
+/// Deep gradient compression written plainly: u = m u + g, v = v + u, the k largest of v travel,
+/// and where they do u and v start anew.
+class PlainMomentumCorrection {
+ public:
+  PlainMomentumCorrection(std::size_t count, std::size_t kept)
+      : kept_(kept), u_(count), v_(count) {}
+
+  std::vector<float> next(const std::vector<float>& gradients, float momentum) {
+    std::vector<std::pair<float, std::size_t>> order;
+    for (std::size_t i = 0; i < u_.size(); ++i) {
+      u_[i] = momentum * u_[i] + gradients[i];
+      v_[i] += u_[i];
+      order.emplace_back(-std::abs(v_[i]), i);
+    }
+    std::ranges::sort(order);
+    std::vector<float> sent(u_.size());
+    for (std::size_t k = 0; k < kept_; ++k) {
+      const std::size_t i = order[k].second;
+      sent[i] = v_[i];
+      u_[i] = v_[i] = 0;
+    }
+    return sent;
+  }
+
+ private:
+  std::size_t kept_;
+  std::vector<float> u_, v_;
+};
+
+TEST(ErrorFeedback, CorrectsMomentumAsThePlainReferenceDoes) {
+  auto sender = feedback("topk", {.momentum = 0.9});
+  PlainMomentumCorrection reference(kCount, 251);  // ceil(0.05 * 5003)
+  for (int round = 0; round < 20; ++round) {
+    const auto gradients = normal_values(kCount, 200 + round);
+    const auto said = decoded(sender.codec(), sender.encode(gradients), kCount);
+    ASSERT_EQ(said, reference.next(gradients, 0.9F)) << "round " << round;
+  }
+}
+
+TEST(ErrorFeedback, MomentumWithoutTheRest) {
+  ErrorFeedback sender(make_codec({.kind = "topk", .ratio = 0.5}, {.count = 2}, 1), 2,
+                       {.keep_rest = false, .momentum = 0.5});
+  const std::vector<float> gradients = {4, 3};
+  const auto next = [&] { return decoded(sender.codec(), sender.encode(gradients), 2); };
+  EXPECT_EQ(next(), (std::vector<float>{4, 0}));
+  EXPECT_EQ(next(), (std::vector<float>{0, 4.5F}));
+  EXPECT_EQ(next(), (std::vector<float>{6, 0}));
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace cohort {
+
+/// What one worker sends another: a message, and the push-sum weight that goes with it.
+struct Parcel {
+  double weight = 0;
+  std::span<const std::byte> message;
+};
+
+/// What becomes of a parcel that the receiver has not taken when the next one comes. The weights
+/// add up whenever two become one.
+enum class WhenFull : std::uint8_t {
+  replace,  ///< The newest message wins.
+  add,      ///< Messages are floats, and their sum is kept.
+  refuse,   ///< The old one stays, and put() says no.
+};
+
+/// A place for one parcel from one sender to one receiver, in memory that both can touch; zeroed
+/// memory is an empty box. Nobody ever waits at it: whoever finds the other side busy there goes
+/// away again, and one who dies there harms nobody else.
+///
+///              put                     take                 done with it
+///   EMPTY ──▶ BUSY ──▶ FULL ──▶ BUSY ──▶ EMPTY
+///                        ▲  put │
+///                        └ BUSY ◀┘
+class Box {
+ public:
+  enum class State : std::uint32_t { empty, busy, full };
+  struct Line;  ///< The head of a box in memory.
+
+  /// A parcel that is being read where it is. The box is busy until this is destroyed.
+  class Taken {
+   public:
+    Taken(std::atomic<State>& state, const Parcel& parcel) : state_(&state), parcel_(parcel) {}
+    Taken(Taken&& other) noexcept
+        : state_(std::exchange(other.state_, nullptr)), parcel_(other.parcel_) {}
+    Taken& operator=(Taken&& other) noexcept {
+      std::swap(state_, other.state_);
+      std::swap(parcel_, other.parcel_);
+      return *this;
+    }
+    ~Taken() {
+      if (state_ != nullptr) state_->store(State::empty, std::memory_order_release);
+    }
+
+    double weight() const { return parcel_.weight; }
+    std::span<const std::byte> message() const { return parcel_.message; }
+
+   private:
+    std::atomic<State>* state_;
+    Parcel parcel_;
+  };
+
+  /// The memory a box for messages of at most `capacity` bytes takes, a multiple of 64.
+  static std::size_t bytes_needed(std::size_t capacity);
+
+  Box() = default;
+
+  /// `memory` is 64-byte aligned and has bytes_needed(capacity).
+  explicit Box(std::span<std::byte> memory);
+
+  /// While it is true on the sender's side the next put() succeeds.
+  bool empty() const;
+
+  /// True if the parcel is in the box now. Throws Error(invalid) for a message that does not fit,
+  /// or that cannot be added to the one in the box.
+  bool put(const Parcel& parcel, WhenFull when);
+
+  std::optional<Taken> take();
+
+ private:
+  Line* line_ = nullptr;
+  std::span<std::byte> room_;
+};
+
+struct alignas(64) Box::Line {
+  std::atomic<State> state;
+  double weight;
+  std::uint64_t bytes;
+};
+
+}  // namespace cohort

@@ -1,0 +1,103 @@
+#include "gossip/gradient_mail.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "collective/sum_kernel.h"
+#include "gossip/plain_message.h"
+
+namespace cohort {
+
+GradientMail::GradientMail(const MailOptions& options)
+    : options_(options),
+      sources_(sources_of(options.topology, options.place.rank, options.place.world)),
+      message_bytes_(options.shape.count * sizeof(float)) {
+  for (const int peer : targets_of(options.topology, options.place.rank, options.place.world)) {
+    lanes_[peer] = {};
+  }
+  if (options.compression.kind == "none") return;
+  decoder_ = new_codec(options.place.rank);
+  message_bytes_ = decoder_->max_bytes();
+}
+
+void GradientMail::send(PeerBoxes& boxes, std::span<const float> gradients) {
+  for (auto& [peer, lane] : lanes_) {
+    is_plain() ? send_plain(boxes, peer, gradients) : send_encoded(boxes, peer, gradients);
+  }
+}
+
+bool GradientMail::collect(PeerBoxes& boxes, std::span<float> sum) {
+  bool any = false;
+  for (const int peer : sources_) {
+    const auto arrived = boxes.take(peer);
+    if (!arrived) continue;
+    any = true;
+    if (is_plain()) {
+      add_to(sum, floats_of_message(arrived->message(), sum.size()));
+    } else {
+      decoder_->add(arrived->message(), sum);
+    }
+  }
+  return any;
+}
+
+bool GradientMail::has_leftovers() const {
+  return std::ranges::any_of(lanes_, [](const auto& peer_and_lane) {
+    const Lane& lane = peer_and_lane.second;
+    return lane.has_unsent || (lane.feedback && !lane.feedback->rest().empty());
+  });
+}
+
+void GradientMail::add_leftovers(int peer, std::span<float> sum) {
+  Lane& lane = lanes_.at(peer);
+  if (lane.has_unsent) add_to(sum, lane.unsent);
+  if (lane.feedback && !lane.feedback->rest().empty()) add_to(sum, lane.feedback->rest());
+  lane.has_unsent = false;
+  lane.feedback.reset();
+}
+
+void GradientMail::keep(Lane& lane, std::span<const float> gradients) {
+  if (lane.has_unsent) {
+    add_to(lane.unsent, gradients);
+  } else {
+    lane.unsent.assign(gradients.begin(), gradients.end());
+    lane.has_unsent = true;
+  }
+}
+
+void GradientMail::send_plain(PeerBoxes& boxes, int peer, std::span<const float> gradients) {
+  Lane& lane = lanes_.at(peer);
+  std::span<const float> all = gradients;
+  if (lane.has_unsent) {
+    keep(lane, gradients);
+    all = lane.unsent;
+  }
+  if (boxes.put(peer, {.weight = 0, .message = std::as_bytes(all)}, WhenFull::add)) {
+    lane.has_unsent = false;
+  } else if (!lane.has_unsent) {
+    keep(lane, gradients);
+  }
+}
+
+void GradientMail::send_encoded(PeerBoxes& boxes, int peer, std::span<const float> gradients) {
+  Lane& lane = lanes_.at(peer);
+  const bool free = boxes.empty(peer);
+  if (!free || lane.has_unsent) keep(lane, gradients);
+  if (!free) return;
+  if (!lane.feedback) {
+    lane.feedback.emplace(new_codec(peer), options_.shape.count,
+                          ErrorFeedback::Options{.keep_rest = options_.compression.error_feedback});
+  }
+  const auto message = lane.feedback->encode(lane.has_unsent ? lane.unsent : gradients);
+  lane.has_unsent = false;
+  boxes.put(peer, {.weight = 0, .message = message}, WhenFull::refuse);
+}
+
+std::unique_ptr<Codec> GradientMail::new_codec(int peer) const {
+  const auto [rank, world, seed] = options_.place;
+  const auto stream = static_cast<std::uint64_t>(rank) * static_cast<std::uint64_t>(world) +
+                      static_cast<std::uint64_t>(peer);
+  return make_codec(options_.compression, options_.shape, Random(seed, stream).next());
+}
+
+}  // namespace cohort

@@ -1,0 +1,68 @@
+#include "gossip/outgoing_box.h"
+
+#include "base/log.h"
+
+namespace cohort {
+namespace {
+
+// A peer answers when the parcel is in its box, which may be a step of its training later; nobody
+// waits for it. So a call may take much longer than an answer should.
+constexpr int kPatience = 10;
+
+}  // namespace
+
+OutgoingBox::OutgoingBox(const Options& options)
+    : options_(options),
+      client_(options.address),
+      memory_(2 * Box::bytes_needed(options.message_bytes)) {
+  const std::size_t size = Box::bytes_needed(options.message_bytes);
+  boxes_ = {Box(memory_.bytes().first(size)), Box(memory_.bytes().subspan(size, size))};
+}
+
+bool OutgoingBox::put(const Parcel& parcel, WhenFull when) {
+  when_ = when;
+  advance();
+  if (lost_ || !waiting().put(parcel, when)) return false;
+  advance();
+  return true;
+}
+
+bool OutgoingBox::empty() {
+  advance();
+  return !lost_ && waiting().empty();
+}
+
+bool OutgoingBox::idle() {
+  advance();
+  return lost_ || (call_ == nullptr && waiting().empty());
+}
+
+void OutgoingBox::advance() {
+  if (call_ && call_->done()) finish_call();
+  if (!call_ && !lost_) start_call();
+}
+
+void OutgoingBox::finish_call() {
+  try {
+    call_->wait();
+  } catch (const Error& error) {
+    lost_ = true;
+    log_warn("rank {} sends no more to rank {}: {}", options_.from, options_.to, error.what());
+  }
+  call_.reset();
+  travelling_.reset();
+}
+
+void OutgoingBox::start_call() {
+  travelling_ = waiting().take();
+  if (!travelling_) return;
+  waiting_ = 1 - waiting_;
+  header_ = {.from = options_.from,
+             .weight = travelling_->weight(),
+             .kind = RemoteHeader::Kind::put,
+             .when = when_};
+  call_ = client_.start({bytes_of(header_), travelling_->message()},
+                        Deadline::in(options_.timeout * kPatience));
+}
+
+}  // namespace cohort

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/private_memory.h"
+#include "gossip/box.h"
+#include "gossip/remote_message.h"
+#include "rpc/rpc.h"
+
+namespace cohort {
+
+/// The sender's end of a box on another host. Of its two boxes one is on its way, the other takes
+/// what comes meanwhile. Never waits: things move on whenever something here is called.
+class OutgoingBox {
+ public:
+  struct Options {
+    int from = 0;
+    int to = 0;
+    std::string address = {};
+    std::size_t message_bytes = 0;
+    Duration timeout = {};
+  };
+
+  explicit OutgoingBox(const Options& options);
+
+  bool put(const Parcel& parcel, WhenFull when);
+  bool empty();
+
+  /// Sees whether the call under way is done, and starts the next.
+  void advance();
+
+  /// Nothing is on its way and nothing waits.
+  bool idle();
+
+  /// The peer was not to be reached. Then it stays lost, and put() says no.
+  bool lost() const { return lost_; }
+
+  std::uint64_t bytes_sent() const { return client_.bytes_sent(); }
+  std::uint64_t bytes_received() const { return client_.bytes_received(); }
+
+ private:
+  Box& waiting() { return boxes_[waiting_]; }
+  void finish_call();
+  void start_call();
+
+  Options options_;
+  RpcClient client_;
+  PrivateMemory memory_;
+  std::array<Box, 2> boxes_;
+  std::size_t waiting_ = 0;
+  WhenFull when_ = WhenFull::replace;
+  bool lost_ = false;
+  RemoteHeader header_;
+  std::optional<Box::Taken> travelling_;
+  std::unique_ptr<RpcClient::Pending> call_;  // Last: it reads what stands above.
+};
+
+}  // namespace cohort

@@ -1,0 +1,134 @@
+#include "gossip/parameter_mail.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/fail.h"
+#include "base/nearest_name.h"
+#include "base/random.h"
+#include "base/vectorize.h"
+#include "gossip/plain_message.h"
+#include "gossip/push_sum.h"
+
+namespace cohort {
+namespace {
+
+// A worker whose peers have not answered for long still sends its newest parameters, but no more of
+// its weight: halved again and again it would vanish.
+constexpr double kLeastWeight = 1.0 / 1024;
+
+COHORT_VECTORIZE void subtract(const float* a, const float* b, std::size_t count, float* out) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) out[i] = a[i] - b[i];
+}
+
+std::uint64_t codec_seed(const GossipPlace& place) {
+  return Random(place.seed, static_cast<std::uint64_t>(place.rank)).next();
+}
+
+}  // namespace
+
+const std::vector<std::string>& ParameterMail::codecs() {
+  static const std::vector<std::string> names = {"none", "fp16", "bf16", "int8", "topk"};
+  return names;
+}
+
+ParameterMail::ParameterMail(const MailOptions& options, std::span<const float> start)
+    : options_(options),
+      sources_(sources_of(options.topology, options.place.rank, options.place.world)) {
+  const std::string& kind = options.compression.kind;
+  if (std::ranges::count(codecs(), kind) == 0) {
+    fail(ErrorCode::invalid,
+         "gossip cannot send parameters compressed by \"{}\"; it can with {}, or send gradients",
+         kind, one_of(codecs()));
+  }
+  if (kind == "none") return;
+  codec_ = make_codec(options.compression, options.shape, codec_seed(options.place));
+  message_.resize(codec_->max_bytes());
+  decoded_.resize(options.shape.count);
+  if (!is_sparse()) return;
+  told_.assign(start.begin(), start.end());
+  changes_.resize(told_.size());
+  chosen_.resize(told_.size());
+}
+
+std::size_t ParameterMail::message_bytes() const {
+  return codec_ ? codec_->max_bytes() : options_.shape.count * sizeof(float);
+}
+
+void ParameterMail::send(PeerBoxes& boxes, std::span<const float> own) {
+  const auto due = neighbours_due(boxes);
+  ++turn_;
+  if (due.empty()) return;
+  const auto message = encode(own);
+  const double share = weight_ < kLeastWeight ? 0 : weight_ / static_cast<double>(due.size() + 1);
+  const auto when = is_sparse() ? WhenFull::refuse : WhenFull::replace;
+  bool told = false;
+  for (const int peer : due) {
+    if (!boxes.put(peer, {.weight = share, .message = message}, when)) continue;
+    weight_ -= share;
+    told = true;
+  }
+  if (!told) return;
+  for (const std::uint32_t index : chosen_indices_) told_[index] = own[index];
+}
+
+void ParameterMail::merge(PeerBoxes& boxes, std::span<float> own) {
+  codec_ ? merge_encoded(boxes, own) : merge_plain(boxes, own);
+}
+
+std::vector<int> ParameterMail::neighbours_due(PeerBoxes& boxes) {
+  auto due = neighbours(options_.topology, options_.place, turn_);
+  if (is_sparse()) std::erase_if(due, [&](int peer) { return !boxes.empty(peer); });
+  return due;
+}
+
+std::span<const std::byte> ParameterMail::encode(std::span<const float> own) {
+  if (!codec_) return std::as_bytes(own);
+  if (is_sparse()) choose_changed(own);
+  return std::span(message_).first(codec_->encode(is_sparse() ? chosen_ : own, message_));
+}
+
+void ParameterMail::choose_changed(std::span<const float> own) {
+  subtract(own.data(), told_.data(), own.size(), changes_.data());
+  const double wanted = std::ceil(options_.compression.ratio * static_cast<double>(own.size()));
+  const auto count = std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, own.size());
+  for (const std::uint32_t index : chosen_indices_) chosen_[index] = 0;
+  chosen_indices_ = top_.select(changes_, count);
+  for (const std::uint32_t index : chosen_indices_) chosen_[index] = own[index];
+}
+
+// All at once, where they are.
+void ParameterMail::merge_plain(PeerBoxes& boxes, std::span<float> own) {
+  std::vector<Box::Taken> taken;
+  std::vector<WeightedModel> models;
+  for (const int peer : sources_) {
+    auto arrived = boxes.take(peer);
+    if (!arrived) continue;
+    models.push_back({floats_of_message(arrived->message(), own.size()), arrived->weight()});
+    taken.push_back(std::move(*arrived));
+  }
+  if (models.empty()) return;
+  const Merged merged = merge_models(own, weight_, models);
+  weight_ = merged.weight;
+  distance_ = merged.distance;
+}
+
+void ParameterMail::merge_encoded(PeerBoxes& boxes, std::span<float> own) {
+  double distance = 0;
+  int count = 0;
+  for (const int peer : sources_) {
+    const auto arrived = boxes.take(peer);
+    if (!arrived) continue;
+    codec_->decode(arrived->message(), decoded_);
+    const WeightedModel model{decoded_, arrived->weight()};
+    const Merged merged = is_sparse() ? merge_coordinates(own, weight_, model)
+                                      : merge_models(own, weight_, {&model, 1});
+    weight_ = merged.weight;
+    distance += merged.distance;
+    ++count;
+  }
+  if (count > 0) distance_ = distance / count;
+}
+
+}  // namespace cohort

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compression/top_magnitudes.h"
+#include "gossip/mail_options.h"
+#include "gossip/peer_boxes.h"
+
+namespace cohort {
+
+/// One worker's parameters on their way to its neighbours, and theirs to it, by push-sum. A message
+/// that was not taken is replaced by the next, which inherits its weight.
+///
+/// With top-k, messages have the values of those coordinates that have changed most since they were
+/// last sent; the receiver merges only these. They complete each other, so one that was not taken
+/// stays, and nothing is sent to that neighbour meanwhile.
+class ParameterMail {
+ public:
+  /// `start`: the parameters that all workers have at first.
+  ParameterMail(const MailOptions& options, std::span<const float> start);
+
+  /// The codecs that parameters can be sent with.
+  static const std::vector<std::string>& codecs();
+
+  std::size_t message_bytes() const;
+
+  /// Takes a turn: sends to the neighbours that are due. Each gets an even share of the weight
+  /// where its box takes it; what is not taken stays here.
+  void send(PeerBoxes& boxes, std::span<const float> own);
+
+  /// Merges all that has arrived into `own`.
+  void merge(PeerBoxes& boxes, std::span<float> own);
+
+  double weight() const { return weight_; }
+  void reset_weight() { weight_ = 1; }
+
+  /// How far the models that arrived last were from the own one; nothing while none has.
+  std::optional<double> distance() const { return distance_; }
+
+ private:
+  bool is_sparse() const { return options_.compression.kind == "topk"; }
+  std::vector<int> neighbours_due(PeerBoxes& boxes);
+  std::span<const std::byte> encode(std::span<const float> own);
+  void choose_changed(std::span<const float> own);
+  void merge_plain(PeerBoxes& boxes, std::span<float> own);
+  void merge_encoded(PeerBoxes& boxes, std::span<float> own);
+
+  MailOptions options_;
+  std::vector<int> sources_;
+  std::unique_ptr<Codec> codec_;  // Null where floats travel as they are.
+  std::vector<std::byte> message_;
+  std::vector<float> decoded_;
+  std::uint64_t turn_ = 0;
+  double weight_ = 1;
+  std::optional<double> distance_;
+
+  // Of top-k.
+  TopMagnitudes top_;
+  std::vector<float> told_;     // Every coordinate as it was last sent to anybody.
+  std::vector<float> changes_;  // Since then.
+  std::vector<float> chosen_;   // The coordinates to send, zero elsewhere.
+  std::span<const std::uint32_t> chosen_indices_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,89 @@
+#include "gossip/topology.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/nearest_name.h"
+#include "base/random.h"
+
+namespace cohort {
+namespace {
+
+std::vector<int> all_but(int rank, int world) {
+  std::vector<int> others;
+  for (int other = 0; other < world; ++other) {
+    if (other != rank) others.push_back(other);
+  }
+  return others;
+}
+
+// The number of different distances of the exponential topology: the logarithm, rounded up.
+int distances(int world) {
+  return std::bit_width(static_cast<unsigned>(world - 1));
+}
+
+int random_other(const GossipPlace& place, std::uint64_t turn) {
+  const auto world = static_cast<std::uint64_t>(place.world);
+  Random random(place.seed, turn * world + static_cast<std::uint64_t>(place.rank));
+  const int other = static_cast<int>(random.below(world - 1));
+  return other < place.rank ? other : other + 1;
+}
+
+}  // namespace
+
+const std::vector<std::string>& topology_names() {
+  static const std::vector<std::string> names = {"all", "ring", "random", "exponential"};
+  return names;
+}
+
+Topology topology_named(std::string_view name) {
+  check_known("topology", name, topology_names());
+  const auto found = std::ranges::find(topology_names(), name);
+  return static_cast<Topology>(found - topology_names().begin());
+}
+
+std::vector<int> neighbours(Topology topology, const GossipPlace& place, std::uint64_t turn) {
+  const auto [rank, world, seed] = place;
+  if (world <= 1) return {};
+  switch (topology) {
+    case Topology::all:
+      return all_but(rank, world);
+    case Topology::ring:
+      return {(rank + (turn % 2 == 0 ? 1 : world - 1)) % world};
+    case Topology::random:
+      return {random_other(place, turn)};
+    case Topology::exponential: {
+      const auto power = turn % static_cast<std::uint64_t>(distances(world));
+      return {(rank + (1 << power)) % world};
+    }
+  }
+  return {};
+}
+
+std::vector<int> targets_of(Topology topology, int rank, int world) {
+  if (topology == Topology::random) return all_but(rank, world);
+  // The others come round: what they do in as many turns as they have distances, they do for ever.
+  const int turns = std::max(2, distances(std::max(world, 2)));
+  std::vector<int> targets;
+  for (int turn = 0; turn < turns; ++turn) {
+    const auto some =
+        neighbours(topology, {.rank = rank, .world = world}, static_cast<std::uint64_t>(turn));
+    targets.insert(targets.end(), some.begin(), some.end());
+  }
+  std::ranges::sort(targets);
+  const auto rest = std::ranges::unique(targets);
+  targets.erase(rest.begin(), rest.end());
+  return targets;
+}
+
+std::vector<int> sources_of(Topology topology, int rank, int world) {
+  std::vector<int> sources;
+  for (int other = 0; other < world; ++other) {
+    if (std::ranges::binary_search(targets_of(topology, other, world), rank)) {
+      sources.push_back(other);
+    }
+  }
+  return sources;
+}
+
+}  // namespace cohort

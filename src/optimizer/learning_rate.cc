@@ -1,0 +1,65 @@
+#include "optimizer/learning_rate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/fail.h"
+#include "base/nearest_name.h"
+
+namespace cohort {
+namespace {
+
+double cut_in_steps(const ScheduleOptions& schedule, double base_lr, std::int64_t step) {
+  return base_lr * std::pow(schedule.gamma, static_cast<double>(step / schedule.step_size));
+}
+
+/// Half a cosine from the base rate, at the first step after the warm-up, to the final rate at the
+/// last step.
+double cosine(const ScheduleOptions& schedule, double base_lr, std::int64_t step,
+              std::int64_t total_steps) {
+  const std::int64_t first = schedule.warmup_steps;
+  const std::int64_t length = std::max<std::int64_t>(total_steps - 1 - first, 1);
+  const std::int64_t done = std::clamp<std::int64_t>(step - first, 0, length);
+  const double progress = static_cast<double>(done) / static_cast<double>(length);
+  const double height = (1 + std::cos(std::numbers::pi * progress)) / 2;
+  return schedule.final_lr + (base_lr - schedule.final_lr) * height;
+}
+
+double warm_up(const ScheduleOptions& schedule, std::int64_t step) {
+  if (step >= schedule.warmup_steps) return 1;
+  return static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps);
+}
+
+}  // namespace
+
+double learning_rate(const ScheduleOptions& schedule, double base_lr, std::int64_t step,
+                     std::int64_t total_steps, std::int64_t workers) {
+  double rate = base_lr;
+  if (schedule.kind == "step") rate = cut_in_steps(schedule, base_lr, step);
+  if (schedule.kind == "cosine") rate = cosine(schedule, base_lr, step, total_steps);
+  const double scale = schedule.scale_by_workers ? static_cast<double>(workers) : 1;
+  return rate * warm_up(schedule, step) * scale;
+}
+
+void check_schedule(const ScheduleOptions& schedule) {
+  check_known("schedule kind", schedule.kind, {"constant", "step", "cosine"});
+  if (schedule.warmup_steps < 0) {
+    fail(ErrorCode::invalid, "schedule warmup_steps is {}; it must be at least 0",
+         schedule.warmup_steps);
+  }
+  if (schedule.kind == "step" && schedule.step_size < 1) {
+    fail(ErrorCode::invalid, "schedule step_size is {}; kind \"step\" needs at least 1",
+         schedule.step_size);
+  }
+  if (!std::isfinite(schedule.gamma) || schedule.gamma <= 0) {
+    fail(ErrorCode::invalid, "schedule gamma is {}; it must be a finite number above 0",
+         schedule.gamma);
+  }
+  if (!std::isfinite(schedule.final_lr) || schedule.final_lr < 0) {
+    fail(ErrorCode::invalid, "schedule final_lr is {}; it must be a finite number of at least 0",
+         schedule.final_lr);
+  }
+}
+
+}  // namespace cohort

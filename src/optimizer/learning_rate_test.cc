@@ -1,0 +1,88 @@
+#include "optimizer/learning_rate.h"
+
+#include <cohort/error.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace cohort {
+namespace {
+
+double rate(const ScheduleOptions& schedule, std::int64_t step, std::int64_t workers = 1) {
+  return learning_rate(schedule, 0.8, step, 11, workers);
+}
+
+TEST(LearningRate, ConstantStaysWhereItIs) {
+  EXPECT_DOUBLE_EQ(rate({}, 0), 0.8);
+  EXPECT_DOUBLE_EQ(rate({}, 10), 0.8);
+}
+
+TEST(LearningRate, StepCutsEveryStepSize) {
+  const ScheduleOptions schedule{.kind = "step", .step_size = 3, .gamma = 0.5};
+  EXPECT_DOUBLE_EQ(rate(schedule, 0), 0.8);
+  EXPECT_DOUBLE_EQ(rate(schedule, 2), 0.8);
+  EXPECT_DOUBLE_EQ(rate(schedule, 3), 0.4);
+  EXPECT_DOUBLE_EQ(rate(schedule, 6), 0.2);
+}
+
+TEST(LearningRate, CosineEndsAtTheFinalRate) {
+  const ScheduleOptions schedule{.kind = "cosine", .final_lr = 0.2};
+  EXPECT_DOUBLE_EQ(rate(schedule, 0), 0.8);
+  EXPECT_NEAR(rate(schedule, 5), 0.5, 1e-12);
+  EXPECT_NEAR(rate(schedule, 10), 0.2, 1e-12);
+  EXPECT_NEAR(rate(schedule, 100), 0.2, 1e-12);
+}
+
+TEST(LearningRate, WarmUpGrowsLinearlyAndHandsOverWithoutAJump) {
+  const ScheduleOptions constant{.warmup_steps = 4};
+  EXPECT_DOUBLE_EQ(rate(constant, 0), 0.2);
+  EXPECT_DOUBLE_EQ(rate(constant, 1), 0.4);
+  EXPECT_DOUBLE_EQ(rate(constant, 3), 0.8);
+  EXPECT_DOUBLE_EQ(rate(constant, 4), 0.8);
+
+  const ScheduleOptions cosine{.kind = "cosine", .warmup_steps = 4};
+  EXPECT_DOUBLE_EQ(rate(cosine, 0), 0.2);
+  EXPECT_DOUBLE_EQ(rate(cosine, 4), 0.8);
+  EXPECT_NEAR(rate(cosine, 7), 0.4, 1e-12);
+  EXPECT_NEAR(rate(cosine, 10), 0, 1e-12);
+}
+
+TEST(LearningRate, IsMultipliedByTheWorkersOnlyOnRequest) {
+  EXPECT_DOUBLE_EQ(rate({}, 0, 4), 0.8);
+  const ScheduleOptions schedule{.warmup_steps = 2, .scale_by_workers = true};
+  EXPECT_DOUBLE_EQ(rate(schedule, 0, 4), 1.6);
+  EXPECT_DOUBLE_EQ(rate(schedule, 5, 4), 3.2);
+}
+
+TEST(LearningRate, CosineOfOneStepIsTheBaseRate) {
+  EXPECT_DOUBLE_EQ(learning_rate({.kind = "cosine"}, 0.8, 0, 1, 1), 0.8);
+}
+
+TEST(CheckSchedule, AcceptsWhatMakesSense) {
+  EXPECT_NO_THROW(check_schedule({}));
+  EXPECT_NO_THROW(check_schedule({.kind = "step", .step_size = 1}));
+  EXPECT_NO_THROW(check_schedule({.kind = "cosine", .warmup_steps = 10, .final_lr = 0.1}));
+}
+
+class WrongSchedule : public testing::TestWithParam<ScheduleOptions> {};
+
+TEST_P(WrongSchedule, IsInvalid) {
+  try {
+    check_schedule(GetParam());
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid) << error.what();
+  }
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, WrongSchedule,
+    testing::Values(ScheduleOptions{.kind = "cosinus"}, ScheduleOptions{.warmup_steps = -1},
+                    ScheduleOptions{.kind = "step"}, ScheduleOptions{.gamma = 0},
+                    ScheduleOptions{.gamma = kInfinity}, ScheduleOptions{.final_lr = -1},
+                    ScheduleOptions{.final_lr = kInfinity}));
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,175 @@
+#include "optimizer/optimizer.h"
+
+#include <cmath>
+
+#include "base/fail.h"
+#include "base/nearest_name.h"
+#include "optimizer/optimizer_kernels.h"
+
+namespace cohort {
+namespace {
+
+constexpr double kAdamEpsilon = 1e-8;
+constexpr double kAdagradEpsilon = 1e-10;
+
+double epsilon_or(const OptimizerOptions& options, double standard) {
+  return options.epsilon == 0 ? standard : options.epsilon;
+}
+
+SgdScalars sgd_scalars(double lr, const UpdateScalars& scalars, double weight_decay) {
+  return {.lr = static_cast<float>(lr),
+          .gradient_scale = static_cast<float>(scalars.gradient_scale),
+          .weight_decay = static_cast<float>(weight_decay)};
+}
+
+/// Checks what all optimizers ask of the spans they are given, so that no kernel runs over an end.
+void check_sizes(const Optimizer& optimizer, std::span<const float> parameters,
+                 std::span<const float> gradients, std::span<const std::span<float>> slots) {
+  bool fit = gradients.size() == parameters.size() && slots.size() == optimizer.slots().size();
+  for (const std::span<float>& slot : slots) fit = fit && slot.size() == parameters.size();
+  if (!fit) {
+    fail(ErrorCode::invalid,
+         "an update of {} parameters got {} gradients and {} slots; it needs as many gradients and "
+         "{} slots of the same size",
+         parameters.size(), gradients.size(), slots.size(), optimizer.slots().size());
+  }
+}
+
+class Sgd final : public Optimizer {
+ public:
+  explicit Sgd(const OptimizerOptions& options) : options_(options) {}
+
+  std::vector<std::string> slots() const override { return {}; }
+
+  void update(std::span<float> parameters, std::span<const float> gradients,
+              std::span<const std::span<float>> slots,
+              const UpdateScalars& scalars) const override {
+    check_sizes(*this, parameters, gradients, slots);
+    sgd_kernel(parameters.data(), gradients.data(), parameters.size(),
+               sgd_scalars(scalars.lr, scalars, options_.weight_decay));
+  }
+
+ private:
+  const OptimizerOptions options_;
+};
+
+class Momentum final : public Optimizer {
+ public:
+  explicit Momentum(const OptimizerOptions& options) : options_(options) {}
+
+  std::vector<std::string> slots() const override { return {"momentum"}; }
+
+  void update(std::span<float> parameters, std::span<const float> gradients,
+              std::span<const std::span<float>> slots,
+              const UpdateScalars& scalars) const override {
+    check_sizes(*this, parameters, gradients, slots);
+    const auto momentum = static_cast<float>(options_.momentum);
+    momentum_kernel(parameters.data(), gradients.data(), slots[0].data(), parameters.size(),
+                    {.sgd = sgd_scalars(scalars.lr, scalars, options_.weight_decay),
+                     .momentum = momentum,
+                     .buffer_share = options_.nesterov ? momentum : 1,
+                     .gradient_share = options_.nesterov ? 1.0f : 0.0f});
+  }
+
+ private:
+  const OptimizerOptions options_;
+};
+
+/// Adam, and AdamW where the weight decay is decoupled from the gradient.
+class Adam final : public Optimizer {
+ public:
+  Adam(const OptimizerOptions& options, bool decoupled)
+      : options_(options), decoupled_(decoupled) {}
+
+  std::vector<std::string> slots() const override { return {"m", "v"}; }
+
+  void update(std::span<float> parameters, std::span<const float> gradients,
+              std::span<const std::span<float>> slots,
+              const UpdateScalars& scalars) const override {
+    check_sizes(*this, parameters, gradients, slots);
+    adam_kernel(parameters.data(), gradients.data(), {.m = slots[0].data(), .v = slots[1].data()},
+                parameters.size(), scalars_of(scalars));
+  }
+
+ private:
+  AdamScalars scalars_of(const UpdateScalars& scalars) const {
+    const auto step = static_cast<double>(scalars.step);
+    const double first_correction = 1 - std::pow(options_.beta1, step);
+    const double second_correction = 1 - std::pow(options_.beta2, step);
+    const double decay = options_.weight_decay;
+    return {.gradient_scale = static_cast<float>(scalars.gradient_scale),
+            .weight_decay = static_cast<float>(decoupled_ ? 0 : decay),
+            .shrink = static_cast<float>(decoupled_ ? 1 - scalars.lr * decay : 1),
+            .beta1 = static_cast<float>(options_.beta1),
+            .one_minus_beta1 = static_cast<float>(1 - options_.beta1),
+            .beta2 = static_cast<float>(options_.beta2),
+            .one_minus_beta2 = static_cast<float>(1 - options_.beta2),
+            .step_size = static_cast<float>(scalars.lr / first_correction),
+            .root_scale = static_cast<float>(1 / std::sqrt(second_correction)),
+            .epsilon = static_cast<float>(epsilon_or(options_, kAdamEpsilon))};
+  }
+
+  const OptimizerOptions options_;
+  const bool decoupled_;
+};
+
+class Adagrad final : public Optimizer {
+ public:
+  explicit Adagrad(const OptimizerOptions& options) : options_(options) {}
+
+  std::vector<std::string> slots() const override { return {"sum"}; }
+
+  void update(std::span<float> parameters, std::span<const float> gradients,
+              std::span<const std::span<float>> slots,
+              const UpdateScalars& scalars) const override {
+    check_sizes(*this, parameters, gradients, slots);
+    const double steps_before = static_cast<double>(scalars.step - 1);
+    const double lr = scalars.lr / (1 + steps_before * options_.lr_decay);
+    const auto epsilon = static_cast<float>(epsilon_or(options_, kAdagradEpsilon));
+    adagrad_kernel(parameters.data(), gradients.data(), slots[0].data(), parameters.size(),
+                   {.sgd = sgd_scalars(lr, scalars, options_.weight_decay), .epsilon = epsilon});
+  }
+
+ private:
+  const OptimizerOptions options_;
+};
+
+void check_not_negative(std::string_view name, double value) {
+  if (!std::isfinite(value) || value < 0) {
+    fail(ErrorCode::invalid, "optimizer {} is {}; it must be a finite number of at least 0", name,
+         value);
+  }
+}
+
+void check_beta(std::string_view name, double value) {
+  if (!(value >= 0 && value < 1)) {
+    fail(ErrorCode::invalid, "optimizer {} is {}; it must be at least 0 and below 1", name, value);
+  }
+}
+
+void check_numbers(const OptimizerOptions& options) {
+  check_not_negative("lr", options.lr);
+  check_not_negative("momentum", options.momentum);
+  check_not_negative("weight_decay", options.weight_decay);
+  check_not_negative("epsilon", options.epsilon);
+  check_not_negative("lr_decay", options.lr_decay);
+  check_beta("beta1", options.beta1);
+  check_beta("beta2", options.beta2);
+  if (options.nesterov && options.momentum == 0) {
+    fail(ErrorCode::invalid, "optimizer nesterov needs a momentum above 0");
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
+  check_known("optimizer kind", options.kind, {"sgd", "adam", "adamw", "adagrad"});
+  check_numbers(options);
+  if (options.kind == "adam") return std::make_unique<Adam>(options, /*decoupled=*/false);
+  if (options.kind == "adamw") return std::make_unique<Adam>(options, /*decoupled=*/true);
+  if (options.kind == "adagrad") return std::make_unique<Adagrad>(options);
+  if (options.momentum == 0) return std::make_unique<Sgd>(options);
+  return std::make_unique<Momentum>(options);
+}
+
+}  // namespace cohort

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cohort/error.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+
+namespace cohort {
+
+/// Calls between processes by gRPC; nobody outside this folder sees gRPC itself. A call sends one
+/// message of bytes and gets one back. Messages travel as streams of frames of bounded size, so
+/// they may be large, and never larger than the receiver's limit.
+
+using Bytes = std::vector<std::byte>;
+
+/// What a message is made of, sent one part after the other without being put together first.
+using MessageParts = std::vector<std::span<const std::byte>>;
+
+/// A call that a server has received. It is answered once, now or later, by any thread. One that is
+/// destroyed unanswered is answered with an error.
+class RpcCall {
+ public:
+  virtual ~RpcCall() = default;
+
+  virtual std::span<const std::byte> request() const = 0;
+
+  /// The parts must stay unchanged until `sent` is called: on a thread of the server, or at once
+  /// when the call is already over (its deadline has passed, its client or this server is gone).
+  virtual void reply(const MessageParts& parts, std::function<void()> sent = {}) = 0;
+  virtual void fail(const Error& error) = 0;
+};
+
+struct RpcOptions {
+  std::size_t max_message_bytes = std::size_t{4} << 30;
+  std::size_t frame_bytes = 1 << 20;
+};
+
+/// Listens from construction to destruction, which ends the calls under way: their clients get
+/// Error(peer_lost). No process may fork() after it has made a server or a client.
+class RpcServer {
+ public:
+  using Handler = std::function<void(std::unique_ptr<RpcCall>)>;
+
+  /// `address`: "host:0" (the kernel picks the port), or "unix" for a socket of this host that
+  /// leaves no file behind. `handler` is called on threads of the server and must not block
+  /// or throw.
+  RpcServer(const std::string& address, Handler handler, const RpcOptions& options = {});
+  ~RpcServer();
+  RpcServer(const RpcServer&) = delete;
+  RpcServer& operator=(const RpcServer&) = delete;
+
+  /// What an RpcClient is given to reach this server.
+  std::string address() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// A connection to an RpcServer. Any thread may use it; several calls may be under way.
+class RpcClient {
+ public:
+  /// A call under way. Destroying it cancels the call.
+  class Pending {
+   public:
+    virtual ~Pending() = default;
+    /// Whether wait() would return or throw at once.
+    virtual bool done() = 0;
+    /// The reply; it is kept by the call. Throws what the server failed with, Error(timeout) when
+    /// the call's deadline has passed, Error(peer_lost) when the server cannot be reached.
+    virtual Bytes& wait() = 0;
+  };
+
+  explicit RpcClient(const std::string& address, const RpcOptions& options = {});
+  ~RpcClient();
+  RpcClient(const RpcClient&) = delete;
+  RpcClient& operator=(const RpcClient&) = delete;
+
+  /// The parts must stay unchanged until the call is done.
+  std::unique_ptr<Pending> start(const MessageParts& parts, Deadline deadline);
+  Bytes call(const MessageParts& parts, Deadline deadline);
+
+  /// Bytes of all messages and frame headers so far.
+  std::uint64_t bytes_sent() const;
+  std::uint64_t bytes_received() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,227 @@
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "base/fail.h"
+#include "frames.grpc.pb.h"
+#include "rpc/call_status.h"
+#include "rpc/frame_stream.h"
+#include "rpc/hold_callbacks.h"
+#include "rpc/rpc.h"
+#include "rpc/silence_grpc.h"
+
+namespace cohort {
+namespace {
+
+/// One call as gRPC drives it, from construction to OnDone(), until which it keeps itself alive.
+/// The stages follow each other; every call is finished exactly once, by whoever moves it to
+/// `finished`.
+class ServerCall final : public grpc::ServerBidiReactor<rpc::Frame, rpc::Frame> {
+ public:
+  ServerCall(const RpcServer::Handler& handler, const RpcOptions& options)
+      : handler_(handler), options_(options), reader_(options.max_message_bytes) {}
+
+  void begin(std::shared_ptr<ServerCall> self) {
+    self_ = std::move(self);
+    StartRead(&received_);
+  }
+
+  std::span<const std::byte> request() const { return reader_.message(); }
+
+  void reply(const MessageParts& parts, std::function<void()> sent) {
+    FrameWriter writer(parts, options_.frame_bytes);
+    {
+      const std::lock_guard lock(mutex_);
+      if (stage_ == Stage::waiting) {
+        stage_ = Stage::replying;
+        writer_ = std::move(writer);
+        sent_ = std::exchange(sent, {});
+      }
+    }
+    if (sent) return sent();  // The call is already over.
+    write_next();
+  }
+
+  void fail(const Error& error) {
+    if (leave_stage(Stage::waiting)) Finish(status_of(error));
+  }
+
+  void OnReadDone(bool ok) override {
+    try {
+      if (ok) {
+        reader_.take(received_);
+        return StartRead(&received_);
+      }
+      if (!reader_.complete()) cohort::fail(ErrorCode::corrupt, "A message ends too early.");
+      dispatch();
+    } catch (const Error& error) {
+      if (leave_stage(Stage::reading)) Finish(status_of(error));
+    }
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (ok) return write_next();
+    if (leave_stage(Stage::replying)) Finish(grpc::Status::CANCELLED);
+  }
+
+  void OnCancel() override {
+    {
+      const std::lock_guard lock(mutex_);
+      cancelled_ = true;
+    }
+    // While frames are on their way, the next OnReadDone or OnWriteDone finishes the call.
+    if (leave_stage(Stage::waiting)) Finish(grpc::Status::CANCELLED);
+  }
+
+  void OnDone() override {
+    const auto self = std::move(self_);
+    std::function<void()> sent;
+    {
+      const std::lock_guard lock(mutex_);
+      sent = std::exchange(sent_, {});
+    }
+    if (sent) sent();
+  }
+
+ private:
+  enum class Stage { reading, waiting, replying, finished };
+
+  /// True when the call was in this stage; then it is finished and the caller says so to gRPC.
+  bool leave_stage(Stage stage) {
+    const std::lock_guard lock(mutex_);
+    if (stage_ != stage) return false;
+    stage_ = Stage::finished;
+    return true;
+  }
+
+  void dispatch();
+
+  void write_next() {
+    bool last = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stage_ != Stage::replying) return;
+      last = writer_.fill(sending_);
+      if (last) stage_ = Stage::finished;
+    }
+    last ? StartWriteAndFinish(&sending_, {}, grpc::Status::OK) : StartWrite(&sending_);
+  }
+
+  const RpcServer::Handler& handler_;
+  const RpcOptions options_;
+  std::shared_ptr<ServerCall> self_;
+  rpc::Frame received_;
+  rpc::Frame sending_;
+  FrameReader reader_;
+
+  std::mutex mutex_;  // Guards what follows.
+  Stage stage_ = Stage::reading;
+  bool cancelled_ = false;
+  FrameWriter writer_{{}, 1};
+  std::function<void()> sent_;
+};
+
+/// The handler's end of a call.
+class AnswerableCall final : public RpcCall {
+ public:
+  explicit AnswerableCall(std::shared_ptr<ServerCall> call) : call_(std::move(call)) {}
+  ~AnswerableCall() override {
+    call_->fail(Error(ErrorCode::peer_lost, "The server has ended without an answer."));
+  }
+
+  std::span<const std::byte> request() const override { return call_->request(); }
+  void reply(const MessageParts& parts, std::function<void()> sent) override {
+    call_->reply(parts, std::move(sent));
+  }
+  void fail(const Error& error) override { call_->fail(error); }
+
+ private:
+  std::shared_ptr<ServerCall> call_;
+};
+
+void ServerCall::dispatch() {
+  bool cancelled = false;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled = cancelled_;
+    stage_ = cancelled ? Stage::finished : Stage::waiting;
+  }
+  if (cancelled) return Finish(grpc::Status::CANCELLED);
+  handler_(std::make_unique<AnswerableCall>(self_));
+}
+
+class FrameService final : public rpc::Frames::CallbackService {
+ public:
+  FrameService(RpcServer::Handler handler, const RpcOptions& options)
+      : handler_(std::move(handler)), options_(options) {}
+
+  grpc::ServerBidiReactor<rpc::Frame, rpc::Frame>* Call(grpc::CallbackServerContext*) override {
+    auto call = std::make_shared<ServerCall>(handler_, options_);
+    call->begin(call);
+    return call.get();
+  }
+
+ private:
+  const RpcServer::Handler handler_;
+  const RpcOptions options_;
+};
+
+/// A name in the kernel's own list of sockets. The random part is for processes of other process
+/// namespaces that share the list.
+std::string new_socket_name() {
+  static std::atomic<int> count = 0;
+  return fmt::format("unix-abstract:cohort-{}-{}-{:08x}", ::getpid(), count++,
+                     std::random_device()());
+}
+
+std::string with_port(const std::string& address, int port) {
+  return fmt::format("{}:{}", address.substr(0, address.rfind(':')), port);
+}
+
+}  // namespace
+
+struct RpcServer::State {
+  State(Handler handler, const RpcOptions& options) : service(std::move(handler), options) {}
+
+  FrameService service;
+  std::string address;
+  std::unique_ptr<grpc::Server> server;
+};
+
+RpcServer::RpcServer(const std::string& address, Handler handler, const RpcOptions& options)
+    : state_(std::make_unique<State>(std::move(handler), options)) {
+  silence_grpc();
+  hold_grpc_callbacks();
+  const bool is_unix = address == "unix";
+  state_->address = is_unix ? new_socket_name() : address;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.SetMaxReceiveMessageSize(kLargestFrame + 1024);
+  builder.AddListeningPort(state_->address, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&state_->service);
+  state_->server = builder.BuildAndStart();
+  if (!state_->server || port == 0) {
+    fail(ErrorCode::io, "Cannot listen on {}: the address is taken or not one of this host.",
+         address);
+  }
+  if (!is_unix) state_->address = with_port(address, port);
+}
+
+RpcServer::~RpcServer() {
+  if (!state_->server) return;
+  // Calls under way are cancelled at once; each finishes itself, which this waits for.
+  state_->server->Shutdown(std::chrono::system_clock::now());
+  state_->server->Wait();
+}
+
+std::string RpcServer::address() const {
+  return state_->address;
+}
+
+}  // namespace cohort

@@ -1,0 +1,32 @@
+#include "rpc/silence_grpc.h"
+
+#include <grpc/support/log.h>
+
+namespace cohort {
+
+void silence_grpc() {
+  gpr_set_log_function([](gpr_log_func_args*) {});
+}
+
+}  // namespace cohort
+
+#if defined(__SANITIZE_THREAD__)
+// gRPC's libraries are not built for ThreadSanitizer, which therefore sees none of the locks by
+// which they hand memory from thread to thread, and calls every such handing over a race. Races
+// between threads of ours are still reported. Here and not in a test, for all programs that use
+// gRPC need it.
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:libgrpc\n"
+         "race:libgpr\n"
+         "race:libabsl\n"
+         "race:libupb\n"
+         "race:libprotobuf\n"
+         "race:libstdc++\n"
+         "thread:libgpr\n";
+}
+
+// Without it every byte that was handed over costs a search among all the others.
+extern "C" const char* __tsan_default_options() {
+  return "suppress_equal_addresses=0";
+}
+#endif

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "server/request.h"
+#include "server/shard.h"
+
+namespace cohort {
+
+/// Throws Error(invalid) for a shape that is none.
+void check_shape(const ShardShape& shape);
+
+/// Checks what can be seen from the request alone: worker, flags that contradict each other, sizes,
+/// tables and rows. Throws Error naming the worker and what would be valid.
+void check_request(const Request& request, const ShardRules& rules, const ShardShape& shape);
+
+}  // namespace cohort

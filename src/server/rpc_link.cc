@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <random>
+#include <thread>
+
+#include "base/fail.h"
+#include "rpc/rpc.h"
+#include "server/server_link.h"
+
+namespace cohort {
+namespace {
+
+/// Everything travels by gRPC. A request whose server cannot be reached is made again until its
+/// deadline; by its number the server knows it, and does nothing twice.
+class RpcLink : public ServerLink {
+ public:
+  RpcLink(const ServerAddress& address, std::span<const float> outgoing)
+      : address_(address),
+        outgoing_(outgoing),
+        watch_(watch_server(address)),
+        client_(address.rpc),
+        number_(std::uint64_t{std::random_device()()} << 32) {}
+
+  void start(const LinkRequest& request, Deadline deadline) override {
+    pending_.reset();  // It reads what changes now.
+    message_.clear();
+    write_request(message_, {.kind = request.kind, .number = ++number_, .header = request.header},
+                  request.rows, request.wanted);
+    parts_ = {message_};
+    if (request.header.push) {
+      parts_.push_back(request.encoded.empty() ? std::as_bytes(outgoing_) : request.encoded);
+    }
+    wanted_.assign(request.wanted.begin(), request.wanted.end());
+    may_try_again_ = request.kind == WireKind::exchange;
+    pending_ = client_.start(parts_, deadline);
+  }
+
+  LinkReply wait(Deadline deadline) override {
+    while (true) {
+      try {
+        const WireReply reply = read_reply(pending_->wait());
+        place_rows(reply, wanted_);
+        return {.header = reply.header, .pulled = reply.rest};
+      } catch (const Error& error) {
+        const bool lost = error.code() == ErrorCode::peer_lost;
+        if (!lost || !may_try_again_ || deadline.passed()) throw;
+      }
+      try_again(deadline);
+    }
+  }
+
+  LinkTraffic traffic() const override { return {client_.bytes_sent(), client_.bytes_received()}; }
+
+ private:
+  void try_again(Deadline deadline) {
+    constexpr Duration kPause = std::chrono::milliseconds(20);
+    check_server(watch_, address_);
+    std::this_thread::sleep_for(std::min(kPause, deadline.remaining()));
+    pending_ = client_.start(parts_, deadline);
+  }
+
+  const ServerAddress address_;
+  const std::span<const float> outgoing_;
+  PeerWatch watch_;
+  RpcClient client_;
+  std::uint64_t number_;  // Starts anywhere, so that a worker's second link repeats none.
+  Bytes message_;
+  MessageParts parts_;
+  std::vector<RowsWanted> wanted_;
+  bool may_try_again_ = false;
+  std::unique_ptr<RpcClient::Pending> pending_;
+};
+
+}  // namespace
+
+std::unique_ptr<ServerLink> make_rpc_link(const ServerAddress& address,
+                                          std::span<const float> outgoing) {
+  return std::make_unique<RpcLink>(address, outgoing);
+}
+
+}  // namespace cohort

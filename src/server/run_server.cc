@@ -1,0 +1,84 @@
+#include "server/run_server.h"
+
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "cluster/host_id.h"
+#include "server/memory_door.h"
+#include "server/rpc_door.h"
+#include "server/server_desk.h"
+#include "server/server_link.h"
+
+namespace cohort {
+namespace {
+
+// How often a server that has nothing to do looks whether somebody is gone.
+constexpr auto kLookAround = std::chrono::milliseconds(100);
+
+class Server {
+ public:
+  Server(const ServerOptions& options, Store& store)
+      : options_(options),
+        desk_(options),
+        memory_(options.rules.workers, desk_),
+        rpc_(options, desk_, memory_),
+        wait_(WaitPolicy::for_ranks(options.rules.workers + 1, options.cores)),
+        appear_by_(Deadline::in(options.timeout)) {
+    store.set(
+        server_key(options.server),
+        to_text(ServerAddress{
+            .host = host_id(), .pid = ::getpid(), .rpc = rpc_.address(), .door = memory_.path()}));
+  }
+
+  ServerResult run() {
+    while (!desk_.all_have_left()) {
+      wait_.until(
+          memory_.bell(), [&] { return memory_.has_visitors() || rpc_.has_visitors(); },
+          Deadline::in(kLookAround), [] {});
+      rpc_.take_all();
+      memory_.take_all();
+      if (Clock::now() >= look_around_at_ && !look_around()) break;
+    }
+    ServerResult result;
+    if (const Shard* shard = desk_.shard()) {
+      result.counts = shard->counts();
+      result.version = shard->version();
+    }
+    return result;
+  }
+
+ private:
+  /// False when the server shall end.
+  bool look_around() {
+    look_around_at_ = Clock::now() + kLookAround;
+    for (int dead = memory_.dead_worker(); dead >= 0; dead = memory_.dead_worker()) {
+      log_warn("server {}: worker {} is gone", options_.server, dead);
+      desk_.leave(dead);
+    }
+    if (options_.give_up && options_.give_up()) return false;
+    if (!appear_by_.passed()) return true;
+    for (int worker = 0; worker < options_.rules.workers; ++worker) {
+      if (rpc_.has_come(worker)) continue;
+      fail(ErrorCode::timeout, "worker {} did not come to server {} in time", worker,
+           options_.server);
+    }
+    return true;
+  }
+
+  ServerOptions options_;
+  ServerDesk desk_;
+  MemoryDoor memory_;
+  RpcDoor rpc_;
+  SharedWait wait_;
+  Deadline appear_by_;
+  Clock::time_point look_around_at_ = Clock::now() + kLookAround;
+};
+
+}  // namespace
+
+ServerResult run_server(const ServerOptions& options, Store& store) {
+  return Server(options, store).run();
+}
+
+}  // namespace cohort

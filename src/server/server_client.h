@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cohort/job.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/deadline.h"
+#include "cluster/store.h"
+#include "cluster/work_board.h"
+#include "compression/codec.h"
+#include "server/shard_parts.h"
+
+namespace cohort {
+
+struct ClientOptions {
+  int worker = 0;
+  int servers = 1;
+  std::size_t dense = 0;                   ///< Floats of the model outside tables.
+  std::vector<MatrixShape> matrices = {};  ///< Within them.
+  struct Table {
+    std::uint32_t rows = 0;
+    std::uint32_t width = 0;
+  };
+  std::vector<Table> tables = {};
+  CompressionOptions compression;
+  double momentum = 0;  ///< Of ErrorFeedback.
+  std::uint64_t seed = 0;
+  bool share_memory = true;  ///< With servers of this host; otherwise everything goes by gRPC.
+  int cores = 1;             ///< That the local ranks may use.
+  Duration timeout;          ///< For any one answer.
+};
+
+/// What a worker wants of all servers at once; see RequestHeader.
+struct Exchange {
+  bool push = false;
+  bool pull = false;
+  bool claim = false;
+  bool hold = false;
+  bool apply = false;
+  bool want_norm = false;
+  bool stop = false;
+  bool finished = false;
+  bool exact = false;
+  double lr = 0;
+  double loss = 0;
+  double scale = 1;
+
+  struct Rows {
+    std::vector<std::uint32_t> rows;  ///< Ascending, each once.
+    std::vector<float> values;
+  };
+  std::vector<Rows> rows = {};  ///< push: of every table; or empty.
+};
+
+struct ExchangeReply {
+  double loss = 0;
+  bool stop = false;
+  int diverged_rank = -1;
+  double square_sum = 0;            ///< Over all shards.
+  std::uint64_t staleness = 0;      ///< The largest of the shards'.
+  bool dropped = false;             ///< By at least one shard.
+  double held_seconds = 0;          ///< The longest wait for other workers.
+  std::optional<Claim> claim = {};  ///< Nothing: there is no work left (where one was wanted).
+};
+
+/// A worker's end of the parameter servers. Servers of the same host read what is pushed, and write
+/// what is pulled, in this worker's memory; nothing is copied to be sent.
+class ServerClient {
+ public:
+  /// Finds the servers through the store. All workers do so.
+  ServerClient(const ClientOptions& options, Store& store);
+  ~ServerClient();
+
+  /// Worker 0, before anybody's first exchange: the first model.
+  void initialise(std::span<const float> dense, const std::vector<std::span<const float>>& tables);
+
+  std::span<float> outgoing() const;  ///< What a push brings: `dense` floats.
+  std::span<float> incoming() const;  ///< What the last pull brought: `dense` floats.
+
+  /// Returns when all servers have answered. Throws Error naming the server: peer_lost when it is
+  /// gone, timeout, or what it refused the request with.
+  ExchangeReply exchange(const Exchange& exchange);
+
+  /// Rows as they are on the servers now, in the order asked for.
+  void pull_rows(std::size_t table, std::span<const std::uint32_t> rows, std::span<float> values);
+
+  std::uint64_t bytes_sent() const;
+  std::uint64_t bytes_received() const;
+
+  /// Tells the servers that this worker is gone. Does not throw.
+  void close() noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cohort

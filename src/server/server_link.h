@@ -1,0 +1,80 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/peer_watch.h"
+#include "server/server_client.h"
+#include "server/wire.h"
+
+namespace cohort {
+
+/// Where a server is, as it says in the store.
+struct ServerAddress {
+  std::string host;  ///< Its host_id().
+  std::int64_t pid = 0;
+  std::string rpc;
+  std::string door;  ///< The path of its door's memory.
+};
+std::string to_text(const ServerAddress& address);
+ServerAddress server_address_from(const std::string& text);
+
+/// Knows, where the server is on this host, whether its process still runs; otherwise it does not.
+/// Throws Error(peer_lost) where it has ended already.
+PeerWatch watch_server(const ServerAddress& address);
+
+/// Throws Error(peer_lost) when it has ended.
+void check_server(const PeerWatch& watch, const ServerAddress& address);
+
+std::string server_key(int server);
+
+/// A request to one server. The spans stay valid and unchanged until its answer was waited for.
+struct LinkRequest {
+  WireKind kind = WireKind::exchange;
+  RequestHeader header;
+  std::span<const std::byte> encoded = {};  ///< push, with compression.
+  std::span<const RowsPushed> rows = {};
+  std::span<const RowsWanted> wanted = {};
+};
+
+struct LinkReply {
+  ReplyHeader header;
+  /// By gRPC: dense floats or an encoded message. Valid until the link's next request.
+  std::span<const std::byte> pulled = {};
+  bool in_place = false;  ///< What was pulled is where it belongs already.
+};
+
+struct LinkTraffic {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+};
+
+/// A worker's way to one server: one request at a time. Errors name no server; that is the
+/// caller's.
+class ServerLink {
+ public:
+  virtual ~ServerLink() = default;
+
+  virtual void start(const LinkRequest& request, Deadline deadline) = 0;
+  /// Wanted rows are where they were wanted.
+  virtual LinkReply wait(Deadline deadline) = 0;
+  virtual LinkTraffic traffic() const = 0;
+};
+
+/// `outgoing`: the server's part of the floats that a push brings.
+std::unique_ptr<ServerLink> make_rpc_link(const ServerAddress& address,
+                                          std::span<const float> outgoing);
+
+/// `hello` lacks only the side memory, which is the link's.
+struct MemoryLinkOptions {
+  ServerAddress address;
+  Hello hello;
+  int worker = 0;
+  int servers = 1;  ///< Of the run; with the workers they share the cores.
+  int cores = 1;
+  std::size_t dense = 0;  ///< Of the server's part; for counting.
+};
+std::unique_ptr<ServerLink> make_memory_link(const MemoryLinkOptions& options, Deadline deadline);
+
+}  // namespace cohort

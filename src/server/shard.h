@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cohort/job.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compression/codec.h"
+#include "server/request.h"
+
+namespace cohort {
+
+/// How a server turns pushes into updates.
+struct ShardRules {
+  enum class Consistency { sync, async, quorum };  ///< bounded is async whose claims may wait.
+  enum class Weight { none, inverse, power };
+
+  int workers = 1;
+  Consistency consistency = Consistency::sync;
+  int quorum = 1;
+  bool drop_late = false;
+  /// quorum: a late push waits for the update it goes into, as others do. Only where this is the
+  /// one server: with several, workers could then wait for each other in a circle.
+  bool late_waits = false;
+  Weight weight = Weight::none;
+  double weight_power = 0.5;
+  bool deltas = false;         ///< Pushes are changes of parameters, not gradients.
+  OptimizerOptions optimizer;  ///< Of the server; for deltas the outer one.
+  CompressionOptions compression;
+
+  /// What a push of this staleness is multiplied by: 1/staleness (1 for 0), (1+staleness)^-a.
+  double weight_of(std::uint64_t staleness) const;
+};
+
+struct TableShape {
+  std::uint32_t first_row = 0;  ///< Of the whole table, that this shard has,
+  std::uint32_t end_row = 0;    ///< and the first it has not.
+  std::uint32_t width = 0;      ///< Floats of a row.
+};
+
+struct ShardShape {
+  std::size_t dense = 0;  ///< Floats.
+  std::vector<TableShape> tables = {};
+  std::vector<MatrixShape> matrices = {};  ///< Within the dense floats, for codecs that use them.
+};
+
+/// Counts of what became of the pushes.
+struct PushCounts {
+  std::uint64_t applied = 0;
+  std::uint64_t dropped = 0;  ///< Late, of a step that diverged, or of a worker that left.
+  std::uint64_t duplicates = 0;
+  std::uint64_t missing = 0;                              ///< Sequence numbers that never came.
+  std::map<std::uint64_t, std::uint64_t> staleness = {};  ///< How many pushes had which.
+};
+
+/// One server's part of the model and the rules by which it changes. Knows nothing of how requests
+/// arrive. One thread at a time.
+///
+/// A gradient push is the worker's share of the gradient of the global batch's mean loss, so the
+/// sum of all workers' is the whole gradient: sync applies the sum; async applies each at once;
+/// quorum applies k of them times workers/k (fewer than k when fewer workers are left). A delta
+/// counts as one of `workers` parts of a mean: the same, divided by the number of workers. Sums are
+/// made in the order of the workers, so sync gives the same bits in every run.
+///
+/// A quorum's push of an older version is late. Its worker does not wait but gets the parameters as
+/// they are (unless `late_waits`); the push, unless dropped, is one of the k of the next update. So
+/// workers that need the answers of several shards never make these wait for each other.
+class Shard {
+ public:
+  Shard(const ShardRules& rules, const ShardShape& shape);
+  ~Shard();
+
+  /// The first model. Until then requests wait.
+  void initialise(std::span<const float> dense, const std::vector<std::vector<float>>& tables);
+
+  /// Answers now, or during a later call once the other workers it depends on have come. A push
+  /// whose sequence was seen before is answered with the parameters, but not applied again.
+  void submit(Request request);
+
+  /// The worker is gone and will send nothing more: quorum and sync go on without it.
+  void leave(int worker);
+
+  std::uint64_t version() const;
+  std::span<const float> dense() const;
+  const PushCounts& counts() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cohort

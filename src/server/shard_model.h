@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "optimizer/optimizer.h"
+#include "server/gradient_sum.h"
+#include "server/row_table.h"
+#include "server/shard.h"
+#include "server/trained_floats.h"
+
+namespace cohort {
+
+/// The parameters of a shard, and how a set of pushes changes them. Sums are made in the order in
+/// which the pushes are given. Sizes and rows must have been checked. One thread at a time.
+class ShardModel {
+ public:
+  ShardModel(const ShardShape& shape, const OptimizerOptions& optimizer);
+
+  /// Throws Error(invalid) for sizes that are not the shape's.
+  void initialise(std::span<const float> dense, const std::vector<std::vector<float>>& tables);
+
+  std::span<const float> dense() const { return dense_.values(); }
+  const RowTable& table(std::size_t index) const { return tables_[index]; }
+
+  /// Returns the sum of squares of the summed gradients, where wanted.
+  double update(std::span<const PushedGradients> pushes, const TrainedFloats::Update& update);
+
+ private:
+  std::vector<RowGradients> rows_of(std::size_t table,
+                                    std::span<const PushedGradients> pushes) const;
+  double update_rows(std::size_t table, std::span<const RowGradients> parts,
+                     const TrainedFloats::Update& update);
+
+  std::unique_ptr<Optimizer> optimizer_;
+  TrainedFloats dense_;
+  std::vector<RowTable> tables_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <cmath>
+
+#include "server/shard_rules.h"
+#include "server/shard_state.h"
+
+namespace cohort {
+
+/// Makes the update that has become possible, if one has.
+void Shard::State::go_on(Clock::time_point now) {
+  if (held_ && apply_is_complete()) {
+    run_apply(now);
+  } else if (!held_ && round_is_complete()) {
+    run_round(now);
+  }
+}
+
+bool Shard::State::round_is_complete() const {
+  std::size_t come = kept_.pushes();
+  std::size_t expected = 0;
+  for (const ShardWorker& one : workers_) {
+    come += one.waiting ? 1 : 0;
+    expected += one.waiting || (one.active && !one.was_dropped) ? 1 : 0;
+  }
+  if (come == 0) return false;
+  switch (rules_.consistency) {
+    case ShardRules::Consistency::sync:
+      return come == expected;
+    case ShardRules::Consistency::async:
+      return true;
+    case ShardRules::Consistency::quorum:
+      return come >= std::min(static_cast<std::size_t>(rules_.quorum), expected);
+  }
+  return false;
+}
+
+bool Shard::State::apply_is_complete() {
+  return std::ranges::all_of(held_->workers,
+                             [&](int number) { return worker(number).waiting.has_value(); });
+}
+
+void Shard::State::run_round(Clock::time_point now) {
+  std::vector<WaitingRequest> round = take_waiting();
+  ReplyHeader reply = count_votes(round);
+  if (reply.diverged_rank >= 0) {
+    for (const WaitingRequest& push : round) ledger_.record_dropped(push.staleness);
+  } else if (sync() && round.front().request.header.hold) {
+    hold(round, reply);
+  } else {
+    update(round, reply);
+  }
+  answer_round(round, reply, now);
+}
+
+void Shard::State::update(std::span<WaitingRequest> round, ReplyHeader& reply) {
+  const auto targets = pull_targets(round);
+  const bool want_norm =
+      std::ranges::any_of(round, [](const auto& push) { return push.request.header.want_norm; });
+  reply.square_sum = model_.update(
+      gradients(round), {.scalars = scalars(1), .want_norm = want_norm, .copies = targets});
+  reply.applied = true;
+  for (const WaitingRequest& push : round) ledger_.record_applied(push.staleness);
+  finish_update();
+}
+
+void Shard::State::finish_update() {
+  ++version_;
+  for (const std::uint64_t staleness : kept_stalenesses_) ledger_.record_applied(staleness);
+  kept_stalenesses_.clear();
+  kept_.clear();
+  for (ShardWorker& one : workers_) one.was_dropped = false;
+}
+
+void Shard::State::hold(std::span<const WaitingRequest> round, ReplyHeader& reply) {
+  HeldRound held{.reply = {}};
+  for (const WaitingRequest& push : round) {
+    keep(push.request, push.staleness);
+    held.workers.push_back(push.request.header.worker);
+  }
+  const double factor = factor_of(rules_, kept_.pushes());
+  reply.square_sum = kept_.square_sum() * factor * factor;
+  held.reply = reply;
+  held_.emplace(std::move(held));
+}
+
+void Shard::State::keep(const Request& push, std::uint64_t staleness) {
+  kept_.add({.dense = push.dense, .rows = push.rows, .weight = weight_of(staleness)});
+  kept_stalenesses_.push_back(staleness);
+}
+
+void Shard::State::run_apply(Clock::time_point now) {
+  std::vector<WaitingRequest> round = take_waiting();
+  const auto targets = pull_targets(round);
+  model_.update(gradients({}),
+                {.scalars = scalars(round.front().request.header.scale), .copies = targets});
+  ReplyHeader reply = held_->reply;
+  reply.applied = true;
+  held_.reset();
+  finish_update();
+  answer_round(round, reply, now);
+}
+
+/// What a worker pushed stays in the sum when it leaves; without workers nobody will apply it.
+void Shard::State::leave_held(int number) {
+  std::erase(held_->workers, number);
+  if (!held_->workers.empty()) return;
+  for (const std::uint64_t staleness : kept_stalenesses_) ledger_.record_dropped(staleness);
+  kept_stalenesses_.clear();
+  kept_.clear();
+  held_.reset();
+}
+
+ReplyHeader Shard::State::count_votes(std::span<const WaitingRequest> round) const {
+  ReplyHeader reply{.stop = stop_};
+  if (!sync()) return reply;
+  for (const WaitingRequest& push : round) {
+    const RequestHeader& header = push.request.header;
+    reply.loss += header.loss;
+    reply.stop |= header.stop;
+    if (!std::isfinite(header.loss) && reply.diverged_rank < 0) reply.diverged_rank = header.worker;
+  }
+  return reply;
+}
+
+double Shard::State::weight_of(std::uint64_t staleness) const {
+  return sync() ? 1 : rules_.weight_of(staleness);
+}
+
+/// What is kept, and these, as they enter an update.
+std::vector<PushedGradients> Shard::State::gradients(std::span<const WaitingRequest> pushes) const {
+  // Adding a delta is going down a gradient of the opposite sign.
+  const double sign = rules_.deltas ? -1 : 1;
+  const double factor = sign * factor_of(rules_, kept_.pushes() + pushes.size());
+  std::vector<PushedGradients> all;
+  if (!kept_.empty()) all.push_back(kept_.gradients());
+  for (const WaitingRequest& push : pushes) {
+    all.push_back({.dense = push.request.dense,
+                   .rows = push.request.rows,
+                   .weight = weight_of(push.staleness)});
+  }
+  for (PushedGradients& one : all) one.weight *= factor;
+  return all;
+}
+
+UpdateScalars Shard::State::scalars(double gradient_scale) const {
+  return {.lr = rules_.deltas ? rules_.optimizer.lr : newest_lr_,
+          .step = static_cast<std::int64_t>(version_) + 1,
+          .gradient_scale = gradient_scale};
+}
+
+/// All that wait, in the order of the workers.
+std::vector<WaitingRequest> Shard::State::take_waiting() {
+  std::vector<WaitingRequest> all;
+  for (ShardWorker& one : workers_) {
+    if (!one.waiting) continue;
+    all.push_back(std::move(*one.waiting));
+    one.waiting.reset();
+  }
+  return all;
+}
+
+/// Plain pulls, which an update can serve while its floats are in the cache.
+std::vector<std::span<float>> Shard::State::pull_targets(std::span<WaitingRequest> round) const {
+  std::vector<std::span<float>> targets;
+  for (WaitingRequest& one : round) {
+    one.has_copy = one.request.header.pull && copies_.plain();
+    if (one.has_copy) targets.push_back(one.request.pull_into);
+  }
+  return targets;
+}
+
+/// All is done before the first is answered: whoever gets an answer may submit its next request.
+void Shard::State::answer_round(std::span<const WaitingRequest> round, ReplyHeader reply,
+                                Clock::time_point now) {
+  std::vector<ReplyHeader> replies;
+  for (const WaitingRequest& one : round) {
+    if (one.has_copy) {
+      copies_.pull_copied(one.request, model_.dense());
+    } else if (one.request.header.pull) {
+      copies_.pull(one.request, model_.dense());
+    }
+    reply.version = version_;
+    reply.staleness = one.staleness;
+    reply.held_seconds = std::chrono::duration<double>(now - one.since).count();
+    replies.push_back(reply);
+    worker(one.request.header.worker).last_reply = reply;
+  }
+  for (std::size_t i = 0; i < round.size(); ++i) round[i].request.answer(replies[i]);
+}
+
+void Shard::State::answer_at_once(const Request& request, ReplyHeader reply) {
+  if (request.header.pull) copies_.pull(request, model_.dense());
+  reply.version = version_;
+  reply.stop |= stop_;
+  request.answer(reply);
+}
+
+}  // namespace cohort

@@ -1,0 +1,41 @@
+#include "server/trained_floats.h"
+
+#include <algorithm>
+
+#include "optimizer/square_sum.h"
+
+namespace cohort {
+
+TrainedFloats::TrainedFloats(std::size_t count, const Optimizer& optimizer)
+    : optimizer_(optimizer), values_(count * sizeof(float)) {
+  for (std::size_t slot = 0; slot < optimizer.slots().size(); ++slot) {
+    slots_.emplace_back(count * sizeof(float));
+  }
+}
+
+void TrainedFloats::update_part(std::size_t offset, std::span<const float> gradients,
+                                const UpdateScalars& scalars) {
+  part_slots_.clear();
+  for (const PrivateMemory& slot : slots_) {
+    part_slots_.push_back(slot.floats().subspan(offset, gradients.size()));
+  }
+  optimizer_.update(values().subspan(offset, gradients.size()), gradients, part_slots_, scalars);
+}
+
+double TrainedFloats::update(const Aggregate& gradients, const Update& update) {
+  UpdateScalars scalars = update.scalars;
+  scalars.gradient_scale *= gradients.scale();
+  scratch_.resize(std::min(values().size(), kSumPiece));
+  double squares = 0;
+  for_each_piece(values().size(), [&](std::size_t begin, std::size_t count) {
+    const std::span<const float> piece = gradients.piece(begin, count, scratch_);
+    if (update.want_norm) squares += sum_of_squares(piece);
+    update_part(begin, piece, scalars);
+    for (const std::span<float> copy : update.copies) {
+      std::ranges::copy(values().subspan(begin, count), copy.subspan(begin).begin());
+    }
+  });
+  return squares * gradients.scale() * gradients.scale();
+}
+
+}  // namespace cohort

@@ -1,0 +1,280 @@
+#include "server/wire.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <sstream>
+
+#include "base/fail.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::uint32_t kMark =
+    0xC0405000U + static_cast<std::uint32_t>(sizeof(RequestHeader) + sizeof(ReplyHeader));
+
+struct RequestFrame {
+  std::uint32_t mark = kMark;
+  WireKind kind = WireKind::exchange;
+  std::uint32_t rows = 0;
+  std::uint32_t wanted = 0;
+  std::uint64_t number = 0;
+  RequestHeader header;
+};
+
+struct RowsFrame {
+  std::uint32_t table = 0;
+  std::uint32_t count = 0;
+  std::uint32_t width = 0;
+};
+
+constexpr std::uint32_t kNoError = 0xFFFFFFFF;
+
+struct ReplyFrame {
+  std::uint32_t mark = kMark;
+  std::uint32_t error = kNoError;
+  std::uint64_t pulled_bytes = 0;
+  std::uint64_t row_floats = 0;
+  std::uint64_t text_bytes = 0;
+  ReplyHeader header;
+};
+static_assert(sizeof(ReplyFrame) <= kReplyBytes && sizeof(ReplyFrame) % sizeof(float) == 0);
+static_assert(sizeof(RequestFrame) % sizeof(float) == 0);
+
+template <class T>
+void append(std::vector<std::byte>& bytes, const T& value) {
+  const auto* begin = reinterpret_cast<const std::byte*>(&value);
+  bytes.insert(bytes.end(), begin, begin + sizeof value);
+}
+
+template <class T>
+void append_all(std::vector<std::byte>& bytes, std::span<const T> values) {
+  const auto raw = std::as_bytes(values);
+  bytes.insert(bytes.end(), raw.begin(), raw.end());
+}
+
+/// Takes a message apart from its front.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <class T>
+  T take() {
+    T value;
+    std::memcpy(&value, take_bytes(sizeof value).data(), sizeof value);
+    return value;
+  }
+
+  template <class T>
+  std::span<const T> take_all(std::uint64_t count) {
+    if (count > bytes_.size() / sizeof(T)) fail_short();
+    const auto raw = take_bytes(count * sizeof(T));
+    if (reinterpret_cast<std::uintptr_t>(raw.data()) % alignof(T) != 0) {
+      fail(ErrorCode::corrupt, "A message's numbers are not where they can be read.");
+    }
+    return {reinterpret_cast<const T*>(raw.data()), static_cast<std::size_t>(count)};
+  }
+
+  std::span<const std::byte> rest() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> take_bytes(std::size_t count) {
+    if (count > bytes_.size()) fail_short();
+    const auto taken = bytes_.first(count);
+    bytes_ = bytes_.subspan(count);
+    return taken;
+  }
+
+  [[noreturn]] static void fail_short() {
+    fail(ErrorCode::corrupt, "A message between worker and server ends too early.");
+  }
+
+  std::span<const std::byte> bytes_;
+};
+
+/// Where the flags of the headers are.
+constexpr std::size_t kRequestFlags[] = {
+    offsetof(RequestHeader, push),  offsetof(RequestHeader, pull),
+    offsetof(RequestHeader, claim), offsetof(RequestHeader, hold),
+    offsetof(RequestHeader, apply), offsetof(RequestHeader, want_norm),
+    offsetof(RequestHeader, stop),  offsetof(RequestHeader, finished),
+    offsetof(RequestHeader, exact)};
+constexpr std::size_t kReplyFlags[] = {
+    offsetof(ReplyHeader, applied), offsetof(ReplyHeader, dropped),
+    offsetof(ReplyHeader, duplicate), offsetof(ReplyHeader, stop),
+    offsetof(ReplyHeader, claim_end)};
+
+/// A bool of another value than 0 and 1 must not be read as one. `header` may be cut short.
+void check_flags(std::span<const std::byte> header, std::span<const std::size_t> flags) {
+  for (const std::size_t flag : flags) {
+    if (flag >= header.size() || std::to_integer<unsigned>(header[flag]) <= 1) continue;
+    fail(ErrorCode::corrupt, "A message between worker and server says neither yes nor no.");
+  }
+}
+
+void check_mark(std::uint32_t mark) {
+  if (mark == kMark) return;
+  fail(ErrorCode::corrupt,
+       "A message between worker and server has another format; run the same build everywhere.");
+}
+
+}  // namespace
+
+void write_request(std::vector<std::byte>& bytes, const WireHead& head,
+                   std::span<const RowsPushed> rows, std::span<const RowsWanted> wanted) {
+  RequestFrame frame;
+  frame.kind = head.kind;
+  frame.number = head.number;
+  frame.rows = static_cast<std::uint32_t>(rows.size());
+  frame.wanted = static_cast<std::uint32_t>(wanted.size());
+  frame.header = head.header;
+  append(bytes, frame);
+  const auto frame_of = [](std::uint32_t table, std::size_t count, std::size_t floats) {
+    return RowsFrame{table, static_cast<std::uint32_t>(count),
+                     static_cast<std::uint32_t>(count == 0 ? 0 : floats / count)};
+  };
+  for (const RowsPushed& block : rows) {
+    append(bytes, frame_of(block.table, block.rows.size(), block.values.size()));
+    append_all(bytes, block.rows);
+    append_all(bytes, block.values);
+  }
+  for (const RowsWanted& block : wanted) {
+    append(bytes, frame_of(block.table, block.rows.size(), block.values.size()));
+    append_all(bytes, block.rows);
+  }
+}
+
+WireRequest read_request(std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  check_flags(bytes.subspan(std::min(bytes.size(), offsetof(RequestFrame, header))), kRequestFlags);
+  const auto frame = reader.take<RequestFrame>();
+  check_mark(frame.mark);
+  if (frame.kind > WireKind::initialise) {
+    fail(ErrorCode::corrupt, "A message to a server is of the unknown kind {}.",
+         static_cast<std::uint32_t>(frame.kind));
+  }
+  WireRequest request;
+  request.kind = frame.kind;
+  request.number = frame.number;
+  request.header = frame.header;
+  for (std::uint32_t i = 0; i < frame.rows; ++i) {
+    const auto block = reader.take<RowsFrame>();
+    const auto rows = reader.take_all<std::uint32_t>(block.count);
+    const auto values = reader.take_all<float>(std::uint64_t{block.count} * block.width);
+    request.rows.push_back({block.table, rows, values});
+  }
+  for (std::uint32_t i = 0; i < frame.wanted; ++i) {
+    const auto block = reader.take<RowsFrame>();
+    request.wanted.push_back({block.table, reader.take_all<std::uint32_t>(block.count), {}});
+    request.wanted_widths.push_back(block.width);
+  }
+  request.rest = reader.rest();
+  return request;
+}
+
+std::size_t wanted_floats(const WireRequest& request) {
+  std::size_t floats = 0;
+  for (std::size_t i = 0; i < request.wanted.size(); ++i) {
+    floats += request.wanted[i].rows.size() * request.wanted_widths[i];
+  }
+  return floats;
+}
+
+std::span<std::byte> begin_reply(std::span<std::byte> bytes, const ReplyHeader& header,
+                                 std::uint64_t pulled_bytes, std::size_t row_floats) {
+  ReplyFrame frame;
+  frame.pulled_bytes = pulled_bytes;
+  frame.row_floats = row_floats;
+  frame.header = header;
+  std::memcpy(bytes.data(), &frame, sizeof frame);
+  return bytes.first(sizeof frame);
+}
+
+std::size_t write_error(std::span<std::byte> bytes, const Error& error) {
+  const std::string text = error.what();
+  ReplyFrame frame;
+  frame.error = static_cast<std::uint32_t>(error.code());
+  frame.text_bytes = std::min(text.size(), bytes.size() - sizeof frame);
+  std::memcpy(bytes.data(), &frame, sizeof frame);
+  std::memcpy(bytes.data() + sizeof frame, text.data(), frame.text_bytes);
+  return sizeof frame + frame.text_bytes;
+}
+
+WireReply read_reply(std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  check_flags(bytes.subspan(std::min(bytes.size(), offsetof(ReplyFrame, header))), kReplyFlags);
+  const auto frame = reader.take<ReplyFrame>();
+  check_mark(frame.mark);
+  if (frame.error != kNoError) {
+    if (frame.error > static_cast<std::uint32_t>(ErrorCode::cancelled)) {
+      fail(ErrorCode::corrupt, "A server refused a request with the unknown code {}.", frame.error);
+    }
+    const auto text = reader.take_all<char>(frame.text_bytes);
+    throw Error(static_cast<ErrorCode>(frame.error), std::string(text.begin(), text.end()));
+  }
+  WireReply reply;
+  reply.header = frame.header;
+  reply.pulled_bytes = frame.pulled_bytes;
+  reply.rows = reader.take_all<float>(frame.row_floats);
+  reply.rest = reader.rest();
+  return reply;
+}
+
+void place_rows(const WireReply& reply, std::span<const RowsWanted> wanted) {
+  std::span<const float> rows = reply.rows;
+  for (const RowsWanted& block : wanted) {
+    if (block.values.size() > rows.size()) {
+      fail(ErrorCode::corrupt, "A server sent fewer rows than it was asked for.");
+    }
+    std::ranges::copy(rows.first(block.values.size()), block.values.begin());
+    rows = rows.subspan(block.values.size());
+  }
+}
+
+void write_shape(std::vector<std::byte>& bytes, const ShardShape& shape) {
+  append(bytes, std::uint64_t{shape.dense});
+  append(bytes, std::uint64_t{shape.tables.size()});
+  append(bytes, std::uint64_t{shape.matrices.size()});
+  for (const MatrixShape& matrix : shape.matrices) append(bytes, matrix);
+  for (const TableShape& table : shape.tables) append(bytes, table);
+}
+
+FirstModel read_first_model(std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  FirstModel model;
+  model.shape.dense = reader.take<std::uint64_t>();
+  const auto tables = reader.take<std::uint64_t>();
+  const auto matrices = reader.take<std::uint64_t>();
+  if (matrices > bytes.size() || tables > bytes.size()) {
+    fail(ErrorCode::corrupt, "A first model names more tensors than it can have.");
+  }
+  for (std::uint64_t i = 0; i < matrices; ++i) {
+    model.shape.matrices.push_back(reader.take<MatrixShape>());
+  }
+  for (std::uint64_t i = 0; i < tables; ++i) {
+    model.shape.tables.push_back(reader.take<TableShape>());
+  }
+  model.dense = reader.take_all<float>(model.shape.dense);
+  for (const TableShape& table : model.shape.tables) {
+    if (table.end_row < table.first_row) fail(ErrorCode::corrupt, "A table has no rows.");
+    const auto values =
+        reader.take_all<float>(std::uint64_t{table.end_row - table.first_row} * table.width);
+    model.tables.emplace_back(values.begin(), values.end());
+  }
+  return model;
+}
+
+std::string to_text(const Hello& hello) {
+  return fmt::format("{} {} {} {} {}", hello.pid, hello.floats, hello.part_begin, hello.floats_path,
+                     hello.side_path);
+}
+
+Hello hello_from(std::span<const std::byte> text) {
+  std::istringstream words(std::string(reinterpret_cast<const char*>(text.data()), text.size()));
+  Hello hello;
+  words >> hello.pid >> hello.floats >> hello.part_begin >> hello.floats_path >> hello.side_path;
+  if (!words) fail(ErrorCode::corrupt, "A worker's greeting cannot be read.");
+  return hello;
+}
+
+}  // namespace cohort

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "server/request.h"
+#include "server/shard.h"
+
+namespace cohort {
+
+/// Requests and replies as bytes: what a worker's shared memory holds beside the dense floats, and
+/// what travels by gRPC. Both sides run the same build, so numbers are written as they are in
+/// memory; a *mark* in front tells another build apart. Parsing checks every length and throws
+/// Error(corrupt).
+///
+///   request   mark | kind, counts, number | RequestHeader | rows pushed … | rows wanted …
+///   by gRPC   … | dense floats or an encoded message
+///   reply     mark | error code, lengths | ReplyHeader | wanted rows' floats, or the error's text
+///   by gRPC   … | dense floats or an encoded message
+
+enum class WireKind : std::uint32_t { exchange, leave, hello, initialise };
+
+/// What a request begins with.
+struct WireHead {
+  WireKind kind = WireKind::exchange;
+  std::uint64_t number = 0;  ///< The same in a request that is made again; otherwise never.
+  RequestHeader header = {};
+};
+
+/// A request taken apart; spans are views of the bytes.
+struct WireRequest : WireHead {
+  std::vector<RowsPushed> rows;
+  std::vector<RowsWanted> wanted;  ///< Without `values`.
+  std::vector<std::uint32_t> wanted_widths;
+  std::span<const std::byte> rest;  ///< What follows: dense floats, or an encoded message.
+};
+
+/// Appends the request to `bytes`, but for the rest.
+void write_request(std::vector<std::byte>& bytes, const WireHead& head,
+                   std::span<const RowsPushed> rows, std::span<const RowsWanted> wanted);
+WireRequest read_request(std::span<const std::byte> bytes);
+
+/// Floats that answer all rows wanted.
+std::size_t wanted_floats(const WireRequest& request);
+
+struct WireReply {
+  ReplyHeader header;
+  std::uint64_t pulled_bytes = 0;   ///< That a pull costs on the wire, whichever way it went.
+  std::span<const float> rows;      ///< Of all rows wanted, in their order.
+  std::span<const std::byte> rest;  ///< What was pulled, by gRPC.
+};
+
+/// The bytes before the rows' floats, which follow.
+std::span<std::byte> begin_reply(std::span<std::byte> bytes, const ReplyHeader& header,
+                                 std::uint64_t pulled_bytes, std::size_t row_floats);
+constexpr std::size_t kReplyBytes = 256;  ///< Room that is enough for what begin_reply() writes.
+std::size_t write_error(std::span<std::byte> bytes, const Error& error);
+
+/// Throws the error where the reply is one.
+WireReply read_reply(std::span<const std::byte> bytes);
+
+/// Copies the rows of a reply to where they were wanted.
+void place_rows(const WireReply& reply, std::span<const RowsWanted> wanted);
+
+/// What worker 0 sends first: the shard's shape and values.
+struct FirstModel {
+  ShardShape shape;
+  std::span<const float> dense;
+  std::vector<std::vector<float>> tables;
+};
+void write_shape(std::vector<std::byte>& bytes, const ShardShape& shape);
+FirstModel read_first_model(std::span<const std::byte> bytes);
+
+/// What a worker of the server's host says of itself.
+struct Hello {
+  std::int64_t pid = 0;
+  std::string floats_path;  ///< Outgoing floats, then incoming ones; each part 64-byte aligned.
+  std::uint64_t floats = 0;
+  std::uint64_t part_begin = 0;  ///< The server's part of them.
+  std::string side_path;         ///< The two halves: requests to, replies from this server.
+};
+std::string to_text(const Hello& hello);
+Hello hello_from(std::span<const std::byte> text);
+
+}  // namespace cohort

@@ -1,0 +1,233 @@
+#include "strategy/allreduce_compressed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "collective/sum_kernel.h"
+#include "strategy/bucket_reducer.h"
+#include "strategy/codec_shape.h"
+#include "strategy/compression_trial.h"
+#include "strategy/gradient_exchange.h"
+#include "strategy/lockstep_model.h"
+#include "strategy/server_options.h"
+
+namespace cohort {
+namespace {
+
+const std::string kAuto = "auto";
+const std::string kNone = "none";
+
+/// What auto tries, the plain way first.
+std::vector<std::string> candidates() {
+  return {kNone, "bf16", "int8", "topk"};
+}
+
+class AllreduceCompressed : public Strategy {
+ public:
+  explicit AllreduceCompressed(const StrategyContext& context)
+      : context_(context),
+        transport_(connect()),
+        plain_transport_(is_auto() ? connect() : nullptr),
+        model_(context) {
+    if (is_alone()) return;
+    if (is_auto()) {
+      reducer_.emplace(*plain_transport_, model_.travelling(), buckets(), reducer_options());
+      model_.space().on_gradient_ready([this](std::size_t parameter) {
+        if (in_buckets_) reducer_->parameter_ready(parameter);
+      });
+      trial_.emplace(candidates());
+      use(trial_->current());
+    } else {
+      use(context.options.compression.kind);
+    }
+  }
+
+  std::string describe() const override {
+    if (is_alone()) return "one worker, whose gradients need not travel";
+    const std::string where =
+        fmt::format("over {}, {} workers", context_.engine.name(), context_.engine.world());
+    if (trial_) {
+      return fmt::format("all-reduce {}: the first steps try {} and keep to the fastest", where,
+                         fmt::join(trial_->kinds(), ", "));
+    }
+    return fmt::format("all-reduce {} of compressed gradients: {}{}{}", where,
+                       exchange_words(compression_),
+                       own_optimizer_ ? ", momentum before the choice" : "", picked_);
+  }
+
+  FlatSpace& space() override { return model_.space(); }
+
+  void begin_last_backward(const Vote& vote) override {
+    // What other ways have left over cannot be added to gradients that travel already.
+    in_buckets_ = reducer_ && compression_.kind == kNone && left_over_.empty();
+    if (in_buckets_) reducer_->begin_step();
+    model_.put_vote(vote);
+    model_.space().begin_last_backward();
+  }
+
+  StepOutcome finish_step(const UpdatePlan& plan) override {
+    model_.space().finish_step();
+    PhaseSpan span(context_.phases, Phase::communication);
+    StepOutcome outcome = sum_over_ranks();
+    if (outcome.diverged_rank >= 0) return outcome;
+    span.next(Phase::optimizer);
+    model_.update(own_optimizer_ ? *own_optimizer_ : context_.optimizer, plan, outcome);
+    return outcome;
+  }
+
+  void sum_over_workers(std::span<float> values) override { model_.sums().sum(values); }
+
+  Traffic traffic() const override {
+    Traffic all = model_.sums().traffic();
+    for (const auto* transport : {transport_.get(), plain_transport_.get()}) {
+      if (transport == nullptr) continue;
+      all.sent += transport->bytes_sent();
+      all.received += transport->bytes_received();
+    }
+    return all;
+  }
+
+  void close() noexcept override {
+    transport_->close();
+    if (plain_transport_) plain_transport_->close();
+    model_.sums().close();
+  }
+
+ private:
+  bool is_alone() const { return context_.engine.world() == 1; }
+  bool is_auto() const { return context_.options.compression.kind == kAuto; }
+  std::unique_ptr<Transport> connect() const {
+    return context_.engine.connect(Deadline::in(context_.timeout));
+  }
+
+  GradientBuckets buckets() const {
+    return GradientBuckets::of(model_.layout().parameters, model_.tail_size(),
+                               static_cast<std::size_t>(context_.options.bucket_bytes));
+  }
+
+  BucketReducer::Options reducer_options() const {
+    return {.algorithm = context_.options.algorithm,
+            .timeout = context_.timeout,
+            .background = context_.engine.sends_in_background(),
+            .phases = &context_.phases};
+  }
+
+  StepOutcome sum_over_ranks() {
+    const auto begin = Clock::now();
+    const StepOutcome outcome = in_buckets_ ? sum_in_buckets() : sum_encoded();
+    if (trial_ && outcome.diverged_rank < 0) go_on_trying(seconds_since(begin));
+    return outcome;
+  }
+
+  StepOutcome sum_in_buckets() {
+    reducer_->wait();
+    return model_.count_votes();
+  }
+
+  /// The votes come first: gradients of a step that will not be applied must not be remembered.
+  StepOutcome sum_encoded() {
+    model_.sums().sum(model_.tail());
+    const StepOutcome outcome = model_.count_votes();
+    if (outcome.diverged_rank >= 0 || is_alone()) return outcome;
+    if (!left_over_.empty()) add_to(model_.gradients(), left_over_);
+    left_over_.clear();
+    exchange_->sum(model_.gradients());
+    clear_padding();
+    return outcome;
+  }
+
+  /// Some codecs know no zero, but the floats between two tensors must stay zero.
+  void clear_padding() {
+    std::size_t end = 0;
+    for (const FlatEntry& entry : model_.layout().parameters.entries) {
+      std::ranges::fill(model_.gradients().subspan(end, entry.offset - end), 0.0F);
+      end = entry.offset + entry.count;
+    }
+    std::ranges::fill(model_.gradients().subspan(end), 0.0F);
+  }
+
+  /// From the next step on gradients travel in this way.
+  void use(const std::string& kind) {
+    if (exchange_ && compression_.kind != kNone) {
+      left_over_.resize(model_.gradients().size());
+      exchange_->add_rest(left_over_);
+    }
+    StrategyOptions options = context_.options;
+    options.compression.kind = kind;
+    compression_ = options.compression;
+    // While trying, momentum stays with the optimizer, which all ways can use.
+    const bool corrects = !trial_ && corrects_momentum(options, context_.optimizer_options);
+    if (corrects) use_optimizer_without_momentum();
+    exchange_ =
+        make_gradient_exchange({.transport = *transport_,
+                                .shape = codec_shape(model_.layout().parameters),
+                                .compression = compression_,
+                                .momentum = corrects ? context_.optimizer_options.momentum : 0,
+                                .seed = context_.seed,
+                                .algorithm = context_.options.algorithm,
+                                .timeout = context_.timeout});
+  }
+
+  void use_optimizer_without_momentum() {
+    OptimizerOptions options = context_.optimizer_options;
+    options.momentum = 0;
+    own_optimizer_ = make_optimizer(options);
+  }
+
+  void go_on_trying(double seconds) {
+    const std::string before = trial_->current();
+    trial_->record(seconds);
+    if (trial_->done()) return pick();
+    if (trial_->current() != before) use(trial_->current());
+  }
+
+  /// The ranks agree on the times: of every way, what it cost the slowest.
+  void pick() {
+    const std::vector<double> own = trial_->seconds();
+    const auto world = static_cast<std::size_t>(context_.engine.world());
+    const auto rank = static_cast<std::size_t>(context_.engine.rank());
+    std::vector<float> all(own.size() * world);
+    for (std::size_t i = 0; i < own.size(); ++i) all[i * world + rank] = static_cast<float>(own[i]);
+    model_.sums().sum(all);
+    std::vector<double> slowest;
+    for (auto times = all.begin(); times != all.end(); times += static_cast<long>(world)) {
+      slowest.push_back(*std::max_element(times, times + static_cast<long>(world)));
+    }
+    const std::string kind = trial_->kinds()[CompressionTrial::pick(slowest)];
+    picked_ = fmt::format(" (picked {}: {})", kind, times_in_words(slowest));
+    if (rank == 0) log_info("compression auto{}", picked_);
+    trial_.reset();
+    use(kind);
+  }
+
+  std::string times_in_words(const std::vector<double>& seconds) const {
+    std::vector<std::string> words;
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      words.push_back(fmt::format("{} {:.1f} ms", trial_->kinds()[i], seconds[i] * 1e3));
+    }
+    return fmt::format("{} a step", fmt::join(words, ", "));
+  }
+
+  StrategyContext context_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Transport> plain_transport_;  // auto: for buckets, on a thread of their own.
+  LockstepModel model_;
+  CompressionOptions compression_;  // In use now.
+  std::unique_ptr<GradientExchange> exchange_;
+  std::unique_ptr<Optimizer> own_optimizer_;
+  std::optional<CompressionTrial> trial_;  // auto: while it lasts.
+  std::string picked_;                     // auto: what was picked and why.
+  std::vector<float> left_over_;           // By ways that are not used any more.
+  bool in_buckets_ = false;                // In this step gradients travel plain, bucket by bucket.
+  std::optional<BucketReducer> reducer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_allreduce_compressed(const StrategyContext& context) {
+  return std::make_unique<AllreduceCompressed>(context);
+}
+
+}  // namespace cohort

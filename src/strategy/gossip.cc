@@ -1,0 +1,261 @@
+#include "strategy/gossip.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/log.h"
+#include "base/vectorize.h"
+#include "collective/sum_kernel.h"
+#include "gossip/gradient_mail.h"
+#include "gossip/parameter_mail.h"
+#include "gossip/push_sum.h"
+#include "gossip/settle.h"
+#include "optimizer/square_sum.h"
+#include "strategy/codec_shape.h"
+#include "strategy/own_model.h"
+#include "strategy/worker_sums.h"
+
+namespace cohort {
+namespace {
+
+COHORT_VECTORIZE void scale_floats(float* values, std::size_t count, float factor) {
+  for (std::size_t i = 0; i < count; ++i) values[i] *= factor;
+}
+
+void scale(std::span<float> values, double factor) {
+  if (factor != 1) scale_floats(values.data(), values.size(), static_cast<float>(factor));
+}
+
+/// What sending parameters and sending gradients have in common.
+class Gossip : public Strategy {
+ public:
+  explicit Gossip(const StrategyContext& context)
+      : context_(context), sums_(context), model_(context, sums_) {}
+
+  Pace pace() const override { return {.lockstep = false, .hands_out_work = true}; }
+
+  FlatSpace& space() override { return model_.space(); }
+
+  std::string describe() const override {
+    const std::string& codec = context_.options.compression.kind;
+    return fmt::format("gossip: {} worker{} send {} to {} through {}{}{}", sums_.world(),
+                       sums_.world() == 1 ? "" : "s", context_.options.send, receivers(),
+                       context_.engine.shared_regions() != nullptr ? "shared memory" : "gRPC",
+                       codec == "none" ? "" : ", compressed by ", codec == "none" ? "" : codec);
+  }
+
+  std::optional<Claim> next_work() override {
+    const PhaseSpan span(context_.phases, Phase::communication);
+    return boxes_->claims().next();
+  }
+
+  void begin_last_backward(const Vote& vote) override {
+    vote_ = vote;
+    space().begin_last_backward();
+  }
+
+  StepOutcome finish_step(const UpdatePlan& plan) override {
+    space().finish_step();
+    StepOutcome outcome{.loss = vote_.loss};
+    if (!std::isfinite(vote_.loss)) {
+      outcome.diverged_rank = context_.engine.rank();
+      return outcome;
+    }
+    if (plan.want_norm || plan.clip_norm > 0) {
+      const PhaseSpan span(context_.phases, Phase::optimizer);
+      outcome.gradient_norm = world() * std::sqrt(sum_of_squares(model_.gradients()));
+    }
+    take_turn(plan.lr, clip_scale(outcome.gradient_norm, plan.clip_norm));
+    outcome.consensus_distance = distance();
+    if (vote_.stop) boxes_->claims().stop();
+    outcome.stop = vote_.stop || boxes_->claims().stopped();
+    return outcome;
+  }
+
+  void meet() override {
+    {
+      const PhaseSpan span(context_.phases, Phase::wait);
+      settle(*boxes_, context_.store,
+             {.key = fmt::format("gossip/meeting/{}", meetings_++),
+              .world = sums_.world(),
+              .deadline = Deadline::in(context_.timeout)},
+             [this] { take_arrived(); });
+    }
+    const PhaseSpan span(context_.phases, Phase::communication);
+    finish_mail();
+    average_models();
+    sums_.mean(model_.buffers());
+  }
+
+  void sum_over_workers(std::span<float> values) override { sums_.sum(values); }
+
+  Traffic traffic() const override {
+    const Traffic side = sums_.traffic();
+    return {boxes_->bytes_sent() + side.sent, boxes_->bytes_received() + side.received};
+  }
+
+  void close() noexcept override { sums_.close(); }
+
+ protected:
+  /// One step of this worker: `clip` is what its gradients have to be multiplied by.
+  virtual void take_turn(double lr, double clip) = 0;
+  virtual std::optional<double> distance() const = 0;
+  virtual std::string receivers() const = 0;
+
+  /// Between the last step and the average: takes what is in the boxes,
+  virtual void take_arrived() = 0;
+  /// and once all have taken everything, does what is left to do.
+  virtual void finish_mail() = 0;
+  /// This worker's share in the average.
+  virtual double weight() const = 0;
+
+  double world() const { return sums_.world(); }
+
+  MailOptions mail_options(Topology topology) const {
+    return {.topology = topology,
+            .place = {.rank = context_.engine.rank(),
+                      .world = context_.engine.world(),
+                      .seed = context_.seed},
+            .compression = context_.options.compression,
+            .shape = codec_shape(ModelLayout::of(context_.model).parameters)};
+  }
+
+  void make_boxes(Topology topology, std::size_t message_bytes) {
+    boxes_ = make_peer_boxes({.topology = topology,
+                              .message_bytes = message_bytes,
+                              .end_step = context_.steps,
+                              .timeout = context_.timeout},
+                             context_.engine, context_.store);
+  }
+
+  StrategyContext context_;
+  WorkerSums sums_;
+  OwnModel model_;
+  std::unique_ptr<PeerBoxes> boxes_;
+
+ private:
+  /// The mean by weights, the same bits on all.
+  void average_models() {
+    const auto parameters = model_.parameters();
+    std::vector<float> before(parameters.begin(), parameters.end());
+    auto total = static_cast<float>(weight());
+    scale(parameters, total);
+    sums_.sum(parameters);
+    sums_.sum({&total, 1});
+    scale(parameters, 1 / total);
+    const WeightedModel mean{parameters, 0};
+    log_info(
+        "rank {}: when the workers came together, its model was {:.2e} of its norm from "
+        "their average",
+        context_.engine.rank(), merge_models(before, 1, {&mean, 1}).distance);
+  }
+
+  Vote vote_;
+  int meetings_ = 0;
+};
+
+class ParameterGossip : public Gossip {
+ public:
+  explicit ParameterGossip(const StrategyContext& context)
+      : Gossip(context),
+        mail_(mail_options(topology_named(context.options.topology)), model_.parameters()) {
+    make_boxes(topology_named(context.options.topology), mail_.message_bytes());
+  }
+
+ protected:
+  // The gradients are this worker's share of the mean over all; its own mean is `world` times that.
+  void take_turn(double lr, double clip) override {
+    PhaseSpan span(context_.phases, Phase::optimizer);
+    model_.update(lr, world() * clip);
+    span.next(Phase::communication);
+    mail_.send(*boxes_, model_.parameters());
+    mail_.merge(*boxes_, model_.parameters());
+  }
+
+  std::optional<double> distance() const override { return mail_.distance(); }
+  std::string receivers() const override { return context_.options.topology + " neighbours"; }
+
+  void take_arrived() override { mail_.merge(*boxes_, model_.parameters()); }
+  void finish_mail() override {
+    last_weight_ = mail_.weight();
+    mail_.reset_weight();
+  }
+  double weight() const override { return last_weight_; }
+
+ private:
+  ParameterMail mail_;
+  double last_weight_ = 1;
+};
+
+class GradientGossip : public Gossip {
+ public:
+  explicit GradientGossip(const StrategyContext& context)
+      : Gossip(context), mail_(mail_options(Topology::all)) {
+    make_boxes(Topology::all, mail_.message_bytes());
+  }
+
+ protected:
+  void take_turn(double lr, double clip) override {
+    PhaseSpan span(context_.phases, Phase::communication);
+    const auto gradients = model_.gradients();
+    scale(gradients, clip);
+    mail_.send(*boxes_, gradients);
+    mail_.collect(*boxes_, gradients);
+    span.next(Phase::optimizer);
+    lr_ = lr;
+    apply_sum();
+    cleared_ = false;
+  }
+
+  std::optional<double> distance() const override { return std::nullopt; }
+  std::string receivers() const override { return "all"; }
+
+  void take_arrived() override {
+    if (!cleared_) std::ranges::fill(model_.gradients(), 0.0F);
+    cleared_ = true;
+    arrived_ |= mail_.collect(*boxes_, model_.gradients());
+  }
+
+  // What peers were never told is missing in their models, so it counts in the average as often as
+  // it is missing: everybody applies its sum divided by the number of workers.
+  void finish_mail() override {
+    float leftovers = mail_.has_leftovers() ? 1 : 0;
+    sums_.sum({&leftovers, 1});
+    if (leftovers > 0) {
+      std::vector<float> untold(model_.gradients().size());
+      for (int peer = 0; peer < sums_.world(); ++peer) {
+        if (peer != context_.engine.rank()) mail_.add_leftovers(peer, untold);
+      }
+      sums_.mean(untold);
+      add_to(model_.gradients(), untold);
+    }
+    if (leftovers > 0 || arrived_) apply_sum();
+    arrived_ = false;
+  }
+
+  double weight() const override { return 1; }
+
+ private:
+  // The gradients of this worker and those that came.
+  void apply_sum() {
+    clear_padding(space().layout().parameters, model_.gradients());
+    model_.update(lr_, 1);
+  }
+
+  GradientMail mail_;
+  double lr_ = 0;  // Of the last step.
+  // Since then the gradients' memory is used to collect what arrives late:
+  bool cleared_ = false;
+  bool arrived_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_gossip(const StrategyContext& context) {
+  if (context.options.send == "gradients") return std::make_unique<GradientGossip>(context);
+  return std::make_unique<ParameterGossip>(context);
+}
+
+}  // namespace cohort

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cohort/job.h>
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/deadline.h"
+#include "compression/codec.h"
+#include "transport/transport.h"
+
+namespace cohort {
+
+/// Sums gradients over the ranks while less than all of them travels. Every kind of codec has a way
+/// that fits it; a way is a file pair. One object per rank; all make the same calls.
+class GradientExchange {
+ public:
+  virtual ~GradientExchange() = default;
+
+  /// Replaces the gradients by nearly their sum over the ranks: the same bits on all. What the
+  /// messages leave out is kept for the next call. Throws Error naming the rank to blame; then the
+  /// transport is closed and the gradients are undefined.
+  virtual void sum(std::span<float> gradients) = 0;
+
+  /// Adds what has not travelled so far: for whoever sends the next gradients in another way.
+  virtual void add_rest(std::span<float> gradients) const = 0;
+};
+
+struct ExchangeOptions {
+  Transport& transport;  ///< For nothing else; must outlive the exchange.
+  CodecShape shape;
+  CompressionOptions compression;
+  double momentum = 0;  ///< Of ErrorFeedback, for topk.
+  std::uint64_t seed = 0;
+  std::string algorithm = "auto";  ///< Where whole floats are all-reduced.
+  Duration timeout = std::chrono::seconds(60);
+};
+
+/// The exchange that fits `compression.kind`: one of codec_kinds().
+std::unique_ptr<GradientExchange> make_gradient_exchange(const ExchangeOptions& options);
+
+/// In a few words, how gradients of that kind travel.
+std::string exchange_words(const CompressionOptions& compression);
+
+/// For codecs that make random numbers: another seed for every (rank, purpose).
+std::uint64_t exchange_seed(const ExchangeOptions& options, int purpose);
+
+}  // namespace cohort

@@ -1,0 +1,87 @@
+#include "strategy/lowrank_exchange.h"
+
+#include <algorithm>
+
+#include "collective/collectives.h"
+#include "collective/sum_kernel.h"
+#include "compression/low_rank.h"
+
+namespace cohort {
+namespace {
+
+class LowrankExchange : public GradientExchange {
+ public:
+  // All ranks start from the same factors, hence the same seed.
+  explicit LowrankExchange(const ExchangeOptions& options)
+      : executor_(options.transport),
+        algorithm_(options.algorithm),
+        timeout_(options.timeout),
+        factors_(options.shape, options.compression.rank, options.seed),
+        keeps_rest_(options.compression.error_feedback),
+        values_(options.shape.count),
+        left_and_plain_(factors_.left_size() + factors_.plain_size()),
+        own_right_(factors_.right_size()),
+        right_(factors_.right_size()) {}
+
+  void sum(std::span<float> gradients) override {
+    // Until now values_ is what was left out before.
+    if (!keeps_rest_) std::ranges::fill(values_, 0.0F);
+    add_to(values_, gradients);
+    const auto left = std::span(left_and_plain_).first(factors_.left_size());
+    const auto plain = std::span(left_and_plain_).subspan(factors_.left_size());
+    factors_.project(values_, left);
+    factors_.gather_plain(values_, plain);
+    sum_over_ranks(left_and_plain_);
+    factors_.orthonormalise(left);
+    factors_.project_back(values_, left, own_right_);
+    std::ranges::copy(own_right_, right_.begin());
+    sum_over_ranks(right_);
+    factors_.start_from(right_);
+    write_sum(left, plain, gradients);
+    take_off_own(left, plain);
+  }
+
+  void add_rest(std::span<float> gradients) const override {
+    if (keeps_rest_) add_to(gradients, values_);
+  }
+
+ private:
+  void sum_over_ranks(std::span<float> floats) {
+    all_reduce(executor_, floats, {.deadline = Deadline::in(timeout_), .algorithm = algorithm_});
+  }
+
+  void write_sum(std::span<const float> left, std::span<const float> plain,
+                 std::span<float> gradients) const {
+    factors_.clear_matrices(gradients);
+    factors_.add_product({left, right_}, gradients);
+    factors_.for_each_plain(gradients, plain, [](std::span<float> to, std::span<const float> from) {
+      std::ranges::copy(from, to.begin());
+    });
+  }
+
+  /// What this rank's own factors say has travelled; what is left in values_ has not.
+  void take_off_own(std::span<const float> left, std::span<const float> plain) {
+    factors_.subtract_product({left, own_right_}, values_);
+    factors_.for_each_plain(
+        std::span(values_), plain,
+        [](std::span<float> rest, std::span<const float>) { std::ranges::fill(rest, 0.0F); });
+  }
+
+  Executor executor_;
+  std::string algorithm_;
+  Duration timeout_;
+  LowRank factors_;
+  bool keeps_rest_;
+  std::vector<float> values_;
+  std::vector<float> left_and_plain_;
+  std::vector<float> own_right_;
+  std::vector<float> right_;
+};
+
+}  // namespace
+
+std::unique_ptr<GradientExchange> make_lowrank_exchange(const ExchangeOptions& options) {
+  return std::make_unique<LowrankExchange>(options);
+}
+
+}  // namespace cohort

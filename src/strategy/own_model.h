@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/private_memory.h"
+#include "strategy/strategy.h"
+#include "strategy/worker_sums.h"
+
+namespace cohort {
+
+/// A model of which this worker has everything for itself: parameters, gradients, optimizer slots
+/// and buffers. At first it is worker 0's.
+class OwnModel {
+ public:
+  /// All workers make theirs together.
+  OwnModel(const StrategyContext& context, WorkerSums& sums);
+
+  FlatSpace& space() { return *space_; }
+  std::span<float> parameters() const { return space_->memory().parameters; }
+  std::span<float> gradients() const { return space_->memory().gradients; }
+  std::span<float> buffers() const { return space_->memory().buffers; }
+
+  /// One step of the optimizer by gradients() times `gradient_scale`.
+  void update(double lr, double gradient_scale);
+
+ private:
+  const Optimizer& optimizer_;
+  PrivateMemory memory_;  // Parameters, gradients, buffers, slots.
+  std::vector<std::span<float>> slots_;
+  std::optional<FlatSpace> space_;
+  std::int64_t updates_ = 0;
+};
+
+}  // namespace cohort

@@ -1,0 +1,94 @@
+#include "tensor/table_rows.h"
+
+#include <algorithm>
+
+#include "tensor/tensor_registry.h"
+
+namespace cohort {
+namespace {
+
+TensorRegistry<TableMark>& marks() {
+  static TensorRegistry<TableMark> registry;
+  return registry;
+}
+
+TensorRegistry<TableRows>& tables() {
+  static TensorRegistry<TableRows> registry;
+  return registry;
+}
+
+}  // namespace
+
+TableMark::TableMark(const torch::Tensor& parameter) : parameter_(parameter.unsafeGetTensorImpl()) {
+  marks().add(parameter_, this);
+}
+
+TableMark::~TableMark() {
+  marks().remove(parameter_);
+}
+
+bool TableMark::has(const torch::Tensor& parameter) {
+  return marks().find(parameter) != nullptr;
+}
+
+TableRows* TableRows::of(const torch::Tensor& parameter) {
+  return tables().find(parameter);
+}
+
+TableRows::TableRows(torch::Tensor parameter, bool keep_values, Fetch fetch)
+    : parameter_(std::move(parameter)),
+      rows_(static_cast<std::size_t>(parameter_.size(0))),
+      width_(static_cast<std::size_t>(parameter_.numel()) / rows_),
+      memory_(rows_ * width_ * sizeof(float)),
+      fetch_(std::move(fetch)) {
+  torch::NoGradGuard no_grad;
+  const torch::Tensor view = torch::from_blob(values().data(), parameter_.sizes(), torch::kFloat32);
+  if (keep_values) view.copy_(parameter_);
+  parameter_.set_data(view);
+  tables().add(parameter_.unsafeGetTensorImpl(), this);
+}
+
+TableRows::~TableRows() {
+  tables().remove(parameter_.unsafeGetTensorImpl());
+}
+
+void TableRows::need(std::span<const std::int64_t> ids) {
+  std::vector<std::uint32_t> wanted(ids.begin(), ids.end());
+  std::ranges::sort(wanted);
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  fetch_(wanted);
+}
+
+void TableRows::add_gradients(std::span<const std::int64_t> ids, std::span<const float> gradients) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto gradient = gradients.subspan(i * width_, width_);
+    const auto [place, is_new] =
+        place_of_row_.try_emplace(static_cast<std::uint32_t>(ids[i]), gradients_.size());
+    if (is_new) {
+      gradients_.insert(gradients_.end(), gradient.begin(), gradient.end());
+    } else {
+      float* sum = gradients_.data() + place->second;
+      for (std::size_t k = 0; k < width_; ++k) sum[k] += gradient[k];
+    }
+  }
+}
+
+void TableRows::begin_step() {
+  place_of_row_.clear();
+  gradients_.clear();
+}
+
+TableRows::Touched TableRows::touched() const {
+  Touched touched;
+  for (const auto& [row, place] : place_of_row_) touched.rows.push_back(row);
+  std::ranges::sort(touched.rows);
+  touched.gradients.reserve(gradients_.size());
+  for (const std::uint32_t row : touched.rows) {
+    const auto begin = gradients_.begin() + static_cast<std::ptrdiff_t>(place_of_row_.at(row));
+    touched.gradients.insert(touched.gradients.end(), begin,
+                             begin + static_cast<std::ptrdiff_t>(width_));
+  }
+  return touched;
+}
+
+}  // namespace cohort
