@@ -43,6 +43,14 @@ def compare_strategies(cohort, folder):
     assert all(r["strategy"] in plot and r["strategy"] in done.stdout for r in results)
 
 
+def cost_of_checkpoints(cohort, folder):
+    text, figures = run(cohort, ["checkpoint", "--only", "mlp"], folder)
+    assert not figures["problems"], figures["problems"]
+    assert "mlp: checkpoints cost" in text, text
+    names = {metric["name"] for metric in figures["metrics"]}
+    assert "mlp: writing one in the background" in names, names
+
+
 def main():
     cohort = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -54,6 +62,7 @@ def main():
                "from the command to the end of the first step"])
         check(*run(cohort, ["ps", "--only", "1-workers-1-servers"], folder),
               ["push of 4 bytes, 1 worker, 1 server", "push and pull of 64 KiB, 1 worker, 1 server"])
+        cost_of_checkpoints(cohort, folder)
         compare_strategies(cohort, folder)
 
 

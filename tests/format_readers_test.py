@@ -51,6 +51,8 @@ class EventReader(SampleTest):
         self.assertEqual([step for step, _ in losses], [0, 10, 20, 10, 3_000_000_000])
         for (_, value), wanted in zip(losses, [1, 1 / 11, 1 / 21, 0.25, 0]):
             self.assertAlmostEqual(value, wanted, places=6)
+        self.assertEqual([v for v in values if v["tag"] == "session"],
+                         [{"step": 10, "tag": "session", "value": "start"}])
         (histogram,) = [v["value"] for v in values if v["tag"] == "weights"]
         self.assertEqual((histogram["min"], histogram["max"], histogram["num"]), (-1, 4, 6))
         self.assertEqual((histogram["sum"], histogram["sum_squares"]), (6.5, 22.25))
@@ -66,6 +68,11 @@ class EventReader(SampleTest):
         path = self.files[0]
         path.write_bytes(path.read_bytes()[:-3])
         self.refuse("truncated")
+
+    def test_refuses_names_that_are_not_in_the_order_of_time(self):
+        later = self.files[0].name.replace("tfevents.1", "tfevents.9")
+        self.files[0].rename(self.events / later)
+        self.refuse("order of their times")
 
     def test_refuses_a_wrong_name(self):
         self.files[0].rename(self.events / "tfevents.log")

@@ -26,10 +26,11 @@ LEVELS = {
     "job": 6,
     "train": 7,
     "bench": 9,
+    "chaos": 9,
     "cli": 10,
 }
 TORCH_FREE = {"base", "cluster", "compression", "optimizer", "transport", "rpc", "collective",
-              "server", "gossip", "checkpoint", "events"}
+              "server", "gossip", "checkpoint", "events", "chaos"}
 # Public headers that bring torch with them.
 TORCH_HEADERS = {"cohort/dataset.h", "cohort/model.h", "cohort/cohort.h"}
 

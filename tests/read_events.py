@@ -3,7 +3,9 @@
 
 Written from the description of the format alone, with nothing but Python's own library, so that it
 cannot share a mistake with the program that wrote the files. Prints a JSON line {step, tag, value}
-per value (a histogram's value is an object). Exits with 1 and the reason where anything is wrong.
+per value (a histogram's value is an object), and {step, "session", "start"} where a session starts:
+from there on TensorBoard forgets what was said before of that step and later ones. Exits with 1 and
+the reason where anything is wrong.
 """
 import json
 import pathlib
@@ -201,13 +203,18 @@ def read_folder(folder):
             files.append((path, read_file(path)))
         except (Wrong, UnicodeDecodeError, struct.error) as wrong:
             raise Wrong(f"{path}: {wrong}")
+    files.sort(key=lambda file: file[0].name)
+    if files != sorted(files, key=lambda file: file[1][0]["wall_time"]):
+        raise Wrong(f"{folder}: the names of the files are not in the order of their times")
     last_step = {}
-    for path, events in sorted(files, key=lambda file: file[1][0]["wall_time"]):
+    for path, events in files:
         for event in events:
             try:
                 check_order(event, last_step)
             except Wrong as wrong:
                 raise Wrong(f"{path}: {wrong}")
+            if event["session"] == SESSION_START:
+                yield {"step": event["step"], "tag": "session", "value": "start"}
             for tag, value in event["values"]:
                 yield {"step": event["step"], "tag": tag, "value": value}
 

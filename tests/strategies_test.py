@@ -74,6 +74,7 @@ class LostServerTest(CohortTest):
     def test_a_killed_server_is_named_and_nobody_stays(self):
         process = self.start("train", self.job, "--run-dir", self.run_dir,
                              "--strategy", "parameter-server", "--servers", "2",
+                             "--max-restarts", "0",
                              "--set", "train.epochs=0", "--set", "train.steps=100000000",
                              "--set", "log.every_steps=1")
         metrics = self.run_dir / "metrics.jsonl"
@@ -83,7 +84,7 @@ class LostServerTest(CohortTest):
         self.assertEqual(len(tasks), 4)
         os.kill(tasks[3], signal.SIGKILL)  # Workers are started first.
         said = self.assert_ends(process, 138)
-        self.assertIn(f"server 1 (pid {tasks[3]}) was killed by SIGKILL", said)
+        self.assertRegex(said, rf"server 1 \(pid {tasks[3]} on \S+\) was killed by SIGKILL")
         self.assert_gone(tasks)
 
 

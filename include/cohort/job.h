@@ -133,6 +133,7 @@ struct StrategyOptions {
   std::int64_t local_steps = 1;      ///< parameter-server: own steps between two delta pushes.
   std::string weight = "none";       ///< Of stale pushes: none, 1/staleness, (1+staleness)^-a.
   double weight_power = 0.5;         ///< The a of (1+staleness)^-a.
+  std::int64_t replicas = 1;         ///< 2: every server's shard has a copy on another server.
 
   std::string mode = "sync";  ///< averaging: sync, partial.
   std::int64_t every = 16;    ///< averaging: own steps between two averages; 0: once an epoch.
@@ -152,6 +153,10 @@ struct ClusterOptions {
   double timeout_seconds = 60;  ///< The longest wait for a peer before it is declared lost.
   std::int64_t threads = 0;  ///< BLAS and OpenMP threads of a worker; 0: cores divided by workers.
   bool pin = true;           ///< Bind every worker to its share of the cores.
+  std::int64_t max_restarts = 3;     ///< Lost tasks that are replaced, within ten minutes.
+  std::int64_t min_workers = 0;      ///< With so many the rest go on alone; 0: all are needed.
+  double silence_warn_seconds = 5;   ///< Without a heartbeat: a warning.
+  double silence_lost_seconds = 15;  ///< Without a heartbeat: the task is declared lost.
 };
 
 struct LogOptions {
@@ -162,8 +167,9 @@ struct LogOptions {
 };
 
 struct CheckpointOptions {
-  std::int64_t every_steps = 0;
-  std::int64_t keep = 2;
+  std::int64_t every_steps = 0;  ///< Steps between two checkpoints; 0: not by steps.
+  double every_seconds = 0;      ///< Seconds between two; 0: not by time.
+  std::int64_t keep = 2;         ///< How many of the last stay; at least 2.
 };
 
 struct Job {

@@ -61,8 +61,14 @@ struct Summary {
 /// What a run shows and where it writes, apart from what it computes.
 struct RunOptions {
   std::string run_dir;  ///< Empty: runs/<name>-<date>-<time>.
+  /// What to go on from: `auto` is the newest checkpoint in run_dir, if there is one; otherwise the
+  /// folder of another run or of a checkpoint. Empty: nothing.
+  std::string resume = {};
   bool quiet = false;
   bool json_log = false;
+  /// For trials of what happens when tasks fail: TASK:POINT=ACTION[@N], separated by semicolons, as
+  /// in "worker-1:worker.step=kill@20"; docs/failures.md has the points and actions.
+  std::string faults = {};
 };
 
 /// Trains `job` and returns when it is over. Starts the job's workers by fork(), so call it before

@@ -9,14 +9,6 @@
 #include "base/fail.h"
 
 namespace cohort {
-namespace {
-
-void sync_folder(const std::filesystem::path& folder) {
-  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) != 0) fail_errno("cannot sync folder " + folder.string());
-}
-
-}  // namespace
 
 std::string read_file(const std::filesystem::path& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -43,6 +35,17 @@ void write_all(int fd, std::string_view bytes, const std::filesystem::path& path
     if (written < 0) fail_errno("cannot write " + path.string());
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) fail_errno("cannot sync folder " + folder.string());
+}
+
+void create_folder(const std::filesystem::path& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) fail_errno("cannot create folder " + folder.string(), failed.value());
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path)

@@ -17,6 +17,12 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view b
 /// Writes all of `bytes` to an open file. Throws Error(io) or Error(no_space) naming `path`.
 void write_all(int fd, std::string_view bytes, const std::filesystem::path& path);
 
+/// Returns when names made, changed or removed in the folder are on the disk. Throws Error(io).
+void sync_folder(const std::filesystem::path& folder);
+
+/// Creates the folder and those above it where they are missing. Throws Error naming it.
+void create_folder(const std::filesystem::path& folder);
+
 /// A file written in pieces that appears under `path` all at once, by commit(). Without it (an
 /// error, an early return) nothing is left and what was under `path` stays.
 class AtomicFile {

@@ -90,6 +90,17 @@ TEST_F(Files, AFullDiskIsNoSpace) {
             ErrorCode::no_space);
 }
 
+TEST_F(Files, FoldersAreCreatedWithThoseAboveThem) {
+  const fs::path deep = folder_.path() / "a" / "b" / "c";
+  create_folder(deep);
+  create_folder(deep);
+  EXPECT_TRUE(fs::is_directory(deep));
+  EXPECT_NO_THROW(sync_folder(deep));
+  write_file_atomically(path_, "in the way");
+  EXPECT_EQ(code_of([&] { create_folder(path_ / "below"); }, path_ / "below"), ErrorCode::io);
+  EXPECT_EQ(code_of([&] { sync_folder(path_); }, path_), ErrorCode::io);
+}
+
 TEST(TemporaryFolder, IsOnesOwnAndGoesWithItsOwner) {
   fs::path path;
   {

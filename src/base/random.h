@@ -16,6 +16,9 @@ class Random {
     return mix(state_);
   }
 
+  /// As if next() had been called so often.
+  void skip(std::uint64_t count) { state_ += kIncrement * count; }
+
   /// Even over 0 … limit-1; limit is above 0.
   std::uint64_t below(std::uint64_t limit) {
     return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * limit) >> 64);

@@ -155,6 +155,7 @@ int run_benchmark(Benchmark benchmark, const BenchOptions& wanted) {
                   "better {} is (median of the rounds' ratios)\n",
                   options.rounds, benchmark.contenders.front().label));
   say(format_table(rounds.results, benchmark.contenders.front().label));
+  if (benchmark.conclude) say(benchmark.conclude(rounds.results));
   for (const auto& problem : rounds.problems) say("failed: " + problem);
   if (!options.json_path.empty()) write_json(options.json_path, benchmark, options, rounds);
   return rounds.reference_failed ? 1 : 0;

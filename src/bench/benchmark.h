@@ -59,6 +59,7 @@ struct Benchmark {
   std::vector<Contender> contenders;  ///< The first is the reference of all ratios.
   std::vector<LeftOut> left_out;
   std::function<std::vector<Reading>(const Run&)> read;
+  std::function<std::string(const Results&)> conclude = {};  ///< What to say below the table.
 };
 
 /// Runs all rounds, each contender's after each other's (in an order that turns by one each round,

@@ -22,13 +22,16 @@ Benchmark start_benchmark(bool quick);
 /// Cohort's shared memory, its gRPC, and plain gRPC calls.
 Benchmark ps_benchmark(bool quick);
 
+/// Training with one checkpoint in 100 steps and without any, in turns: what checkpoints cost.
+Benchmark checkpoint_benchmark(bool quick);
+
 /// What Cohort's own contenders run in a process of their own; `words` are those after
 /// `cohort bench worker`. Prints one line of JSON.
 void run_bench_worker(const std::vector<std::string>& words);
 
 /// The kinds of worker: sums (words: "cohort" or "bare", ranks, BYTES:REPEATS...), training (words:
-/// network, workers, steps not timed, steps timed) and calls of servers (words: "memory" or
-/// "remote", workers, servers, BYTES:REPEATS...).
+/// network, workers, steps not timed, steps timed, and if wanted steps between checkpoints) and
+/// calls of servers (words: "memory" or "remote", workers, servers, BYTES:REPEATS...).
 void run_sum_worker(const std::vector<std::string>& words);
 void run_train_worker(const std::vector<std::string>& words);
 void run_ps_worker(const std::vector<std::string>& words);

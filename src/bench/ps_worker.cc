@@ -53,8 +53,11 @@ void time_calls(const Group& group, int worker, const SumPlan& plan, Store& stor
   options.cores = static_cast<int>(group.cores.size());
   options.timeout = kTimeout;
   ServerClient client(options, store);
-  const std::vector<float> zeros(worker == 0 ? plan.count : 0);
-  if (worker == 0) client.initialise(zeros, {});
+  if (worker == 0) {
+    ServerModel zeros;
+    zeros.dense.values.resize(plan.count);
+    client.initialise(zeros);
+  }
   std::ranges::fill(client.outgoing(), 1.0F);
   Exchange push, pull, both;
   push.push = both.push = true;

@@ -3,13 +3,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/nearest_name.h"
 #include "bench/benchmarks.h"
 #include "bench/own_process.h"
+#include "bench/saved_checkpoints.h"
+#include "bench/statistics.h"
 #include "cluster/shared_memory.h"
 
 namespace cohort {
@@ -126,10 +128,39 @@ std::int64_t largest_rss(const Summary& summary) {
   return largest;
 }
 
+/// Training alternates between stretches with one checkpoint, which begin a little before it, and
+/// as long ones without any: the rate in both, the median stretch of each.
+nlohmann::json cost_of_checkpoints(const StepStamps& stamps, const Job& job, double step_samples) {
+  const auto every = static_cast<int>(job.checkpoint.every_steps);
+  const int stretch = every / 2;
+  const int before = every / 40;
+  std::vector<double> with, without;
+  for (int begin = every - before; begin + every < job.train.steps; begin += every) {
+    const int middle = begin + stretch;
+    with.push_back(stamps.last(middle) - stamps.last(begin));
+    without.push_back(stamps.last(middle + stretch) - stamps.last(middle));
+  }
+  if (with.empty()) fail(ErrorCode::invalid, "{} steps are too few", job.train.steps);
+  return {{"rate_with_checkpoint", stretch * step_samples / median(with)},
+          {"rate_without_checkpoint", stretch * step_samples / median(without)}};
+}
+
+nlohmann::json time_of_checkpoints(const std::filesystem::path& run_dir, const Summary& summary) {
+  const std::vector<double> saved = saved_checkpoints(run_dir);
+  if (saved.empty()) fail(ErrorCode::io, "the measured run has saved no checkpoint");
+  // The mean over the workers, of which only the chief has any.
+  const double stall =
+      summary.phase_seconds.at("checkpoint") * static_cast<double>(summary.workers);
+  return {{"checkpoint_seconds", median(saved)},
+          {"checkpoint_stall", stall / static_cast<double>(saved.size())}};
+}
+
 }  // namespace
 
 void run_train_worker(const std::vector<std::string>& words) {
-  if (words.size() != 4) fail(ErrorCode::invalid, "usage: train NETWORK WORKERS SKIPPED STEPS");
+  if (words.size() != 4 && words.size() != 5) {
+    fail(ErrorCode::invalid, "usage: training NETWORK WORKERS SKIPPED STEPS [CHECKPOINT_EVERY]");
+  }
   const int workers = std::stoi(words[1]);
   const int skipped = std::stoi(words[2]);
   const int steps = std::stoi(words[3]);
@@ -139,6 +170,7 @@ void run_train_worker(const std::vector<std::string>& words) {
   StepStamps stamps(skipped + steps + 1);
   Job job = make_job(network, workers, stamps);
   job.train.steps = skipped + steps + 1;
+  if (words.size() == 5) job.checkpoint.every_steps = std::stoi(words[4]);
   const TemporaryFolder folder;
   const Summary summary =
       train(job, {.run_dir = (folder.path() / "run").string(), .quiet = true, .json_log = false});
@@ -148,8 +180,15 @@ void run_train_worker(const std::vector<std::string>& words) {
   }
   const double seconds = stamps.last(skipped + steps) - stamps.last(skipped);
   const double samples = static_cast<double>(steps * workers * network.batch);
-  std::printf("{\"samples_per_second\": %.6g, \"first_step_at\": %.6f, \"peak_rss_bytes\": %lld}\n",
-              samples / seconds, stamps.last(1), static_cast<long long>(largest_rss(summary)));
+  nlohmann::json line = {{"samples_per_second", samples / seconds},
+                         {"first_step_at", stamps.last(1)},
+                         {"peak_rss_bytes", largest_rss(summary)}};
+  if (job.checkpoint.every_steps > 0) {
+    const double step_samples = static_cast<double>(workers * network.batch);
+    line.update(cost_of_checkpoints(stamps, job, step_samples));
+    line.update(time_of_checkpoints(folder.path() / "run", summary));
+  }
+  fmt::print("{}\n", line.dump());
 }
 
 }  // namespace cohort

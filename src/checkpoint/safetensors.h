@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -29,6 +31,14 @@ using SafetensorsMetadata = std::map<std::string, std::string>;
 /// Writes the file atomically, straight from the views. The same tensors give the same bytes.
 /// Throws Error(invalid) for a name that is there twice or values that do not fill their shape.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                       const SafetensorsMetadata& metadata = {});
+
+/// Takes the bytes of a file piece by piece, in their order.
+using ByteSink = std::function<void(std::string_view bytes)>;
+
+/// The same bytes for a sink, straight from the views. `path` is what errors call the file.
+void write_safetensors(const ByteSink& sink, const std::filesystem::path& path,
+                       std::span<const TensorView> tensors,
                        const SafetensorsMetadata& metadata = {});
 
 enum class SafetensorsDtype { f32, i64 };

@@ -76,8 +76,8 @@ std::string header_of(std::span<const TensorView* const> tensors,
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
-                       const SafetensorsMetadata& metadata) {
+void write_safetensors(const ByteSink& sink, const std::filesystem::path& path,
+                       std::span<const TensorView> tensors, const SafetensorsMetadata& metadata) {
   check_tensors(path, tensors);
   const std::vector<const TensorView*> order = in_file_order(tensors);
   std::string header;
@@ -88,10 +88,15 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
          wrong.what());
   }
   const std::uint64_t length = header.size();
+  sink({reinterpret_cast<const char*>(&length), sizeof length});
+  sink(header);
+  for (const TensorView* tensor : order) sink(bytes_of(*tensor));
+}
+
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                       const SafetensorsMetadata& metadata) {
   AtomicFile file(path);
-  file.write({reinterpret_cast<const char*>(&length), sizeof length});
-  file.write(header);
-  for (const TensorView* tensor : order) file.write(bytes_of(*tensor));
+  write_safetensors([&](std::string_view bytes) { file.write(bytes); }, path, tensors, metadata);
   file.commit();
 }
 

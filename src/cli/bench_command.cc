@@ -15,6 +15,7 @@ Examples:
   cohort bench allreduce
   cohort bench train --only mlp conv --json train.json
   cohort bench ps --only 1-workers-1-servers
+  cohort bench checkpoint
   cohort bench start
   cohort bench strategies examples/mnist.toml --set cluster.workers=4
 
@@ -30,6 +31,7 @@ constexpr NamedBenchmark kBenchmarks[] = {
     {"allreduce", "Sums between processes: Cohort, Open MPI, Gloo", allreduce_benchmark},
     {"train", "Training: Cohort, PyTorch DDP, LibTorch loops, MPI", train_benchmark},
     {"ps", "Pushes and pulls: Cohort's parameter server, plain gRPC", ps_benchmark},
+    {"checkpoint", "Training with checkpoints and without: what they cost", checkpoint_benchmark},
     {"start", "From the command to the end of the first step", start_benchmark},
 };
 

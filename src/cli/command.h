@@ -19,6 +19,8 @@ struct Command {
 
 Command train_command();
 Command data_command();
+Command scale_command();
+Command chaos_command();
 Command doctor_command();
 Command bench_command();
 

@@ -109,7 +109,7 @@ TEST(Command, TrainsAndReturnsTheRunsExitCode) {
   const Outcome outcome = cohort_command(
       "train " + kBlobs + " --set train.epochs=1 --set checkpoint.every_steps=5 --run-dir run");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-  EXPECT_THAT(outcome.errors, HasSubstr("checkpoint.every_steps is 5, but"));
+  EXPECT_THAT(outcome.errors, IsEmpty());
 }
 
 TEST(Command, QuietPrintsNothing) {

@@ -17,7 +17,8 @@ namespace cohort {
 namespace {
 
 std::vector<Command> all_commands() {
-  return {train_command(), data_command(), doctor_command(), bench_command()};
+  return {train_command(), data_command(),   scale_command(),
+          chaos_command(), doctor_command(), bench_command()};
 }
 
 constexpr const char* kFooter = R"(Examples:

@@ -27,8 +27,12 @@ constexpr const char* kFooter = R"(Examples:
   cohort train job.toml --set strategy.algorithm=ring --set model.hidden=[64,32]
   cohort train job.toml --print-config > resolved.toml
 
-Exit codes: 0 done, 1 failed, 2 wrong use or wrong job file, 130 stopped by Ctrl-C, 138 a worker was
-lost and starting again may help.)";
+  cohort train job.toml --run-dir runs/mine --resume auto       (the same words start it and go on)
+
+SIGTERM and SIGUSR1 write a checkpoint and end the run with 138.
+
+Exit codes: 0 done, 1 failed, 2 wrong use or wrong job file, 130 stopped by Ctrl-C, 138 starting again
+with --resume auto may help: a task was lost, or the run was asked to end and has saved.)";
 
 struct TrainWords {
   std::string file;
@@ -39,6 +43,9 @@ struct TrainWords {
   std::string engine;
   std::string run_dir;
   std::string resume;
+  std::string faults;
+  std::optional<std::int64_t> max_restarts;
+  std::optional<std::int64_t> min_workers;
   std::string log_format = "text";
   bool print_config = false;
   bool keys = false;
@@ -63,7 +70,15 @@ void configure(CLI::App& app, TrainWords& words) {
       ->type_name("KEY=VALUE");
   app.add_option("--run-dir", words.run_dir,
                  "The folder the run writes (default: runs/<name>-<date>-<time>)");
-  app.add_option("--resume", words.resume, "Go on from a checkpoint: auto, or its folder");
+  app.add_option("--resume", words.resume,
+                 "Go on from a checkpoint: auto (the newest in --run-dir, if there is one), or the "
+                 "folder of another run or of a checkpoint");
+  app.add_option("--max-restarts,--max_restarts", words.max_restarts,
+                 "Lost tasks that are replaced within ten minutes (cluster.max_restarts)");
+  app.add_option("--min-workers,--min_workers", words.min_workers,
+                 "With so many left the workers go on without the lost (cluster.min_workers)");
+  app.add_option("--faults", words.faults,
+                 "For trials: let tasks fail, as in worker-1:worker.step=kill@20");
   app.add_option("--log-format", words.log_format, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   app.add_flag("--print-config", words.print_config,
@@ -81,6 +96,8 @@ Job resolved_job(const TrainWords& words) {
   if (!words.servers && uses_servers(job.strategy)) {
     job.cluster.servers = std::max<std::int64_t>(job.cluster.servers, 1);
   }
+  if (words.max_restarts) job.cluster.max_restarts = *words.max_restarts;
+  if (words.min_workers) job.cluster.min_workers = *words.min_workers;
   if (!words.engine.empty()) job.cluster.engine = words.engine;
   if (words.trace) job.log.trace = true;
   try {
@@ -118,20 +135,18 @@ int run(const TrainWords& words) {
     fmt::print("{}", to_toml(job));
     return 0;
   }
-  if (!words.resume.empty()) {
-    fail(ErrorCode::unsupported,
-         "--resume {}: this version writes no checkpoints, so there is none to go on from",
-         words.resume);
-  }
-  if (job.checkpoint.every_steps > 0 && !words.quiet) {
-    fmt::print(stderr, "cohort: checkpoint.every_steps is {}, but this version writes none yet\n",
-               job.checkpoint.every_steps);
-  }
   fetch_missing_mnist(job);
-  const Summary summary = train(
-      job,
-      {.run_dir = words.run_dir, .quiet = words.quiet, .json_log = words.log_format == "json"});
-  for (const std::string& failure : summary.failures) fmt::print(stderr, "cohort: {}\n", failure);
+  const Summary summary = train(job, {.run_dir = words.run_dir,
+                                      .resume = words.resume,
+                                      .quiet = words.quiet,
+                                      .json_log = words.log_format == "json",
+                                      .faults = words.faults});
+  // What a run survived was told when it happened.
+  if (summary.exit_code != 0) {
+    for (const std::string& failure : summary.failures) {
+      fmt::print(stderr, "cohort: {}\n", failure);
+    }
+  }
   return summary.exit_code;
 }
 

@@ -34,7 +34,8 @@ void become_child(pid_t parent) {
 
 }  // namespace
 
-pid_t ChildProcesses::start(const std::function<int()>& body, const std::filesystem::path& log) {
+std::size_t ChildProcesses::start(const std::function<int()>& body,
+                                  const std::filesystem::path& log) {
   std::fflush(nullptr);  // Or the child would write what is still buffered once more.
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
@@ -55,7 +56,7 @@ pid_t ChildProcesses::start(const std::function<int()>& body, const std::filesys
     ::_exit(code);
   }
   children_.push_back({pid, true});
-  return pid;
+  return children_.size() - 1;
 }
 
 std::vector<ChildProcesses::End> ChildProcesses::reap() {
@@ -75,6 +76,10 @@ std::vector<ChildProcesses::End> ChildProcesses::reap() {
 std::size_t ChildProcesses::running() const {
   return static_cast<std::size_t>(
       std::count_if(children_.begin(), children_.end(), [](const Child& c) { return c.running; }));
+}
+
+void ChildProcesses::signal(std::size_t index, int signal) {
+  if (children_[index].running) ::kill(children_[index].pid, signal);
 }
 
 void ChildProcesses::signal_all(int signal) {

@@ -30,13 +30,19 @@ class ChildProcesses {
   /// Forks. The child runs `body`, which must not throw, and exits with what it returns, without
   /// running the destructors and exit handlers of this program. Its standard output and error go to
   /// `log`; where that is empty they stay as they are.
-  pid_t start(const std::function<int()>& body, const std::filesystem::path& log);
+  /// Returns its index, see End.
+  std::size_t start(const std::function<int()>& body, const std::filesystem::path& log);
 
   /// Those that ended since the last call. Does not wait.
   std::vector<End> reap();
 
   std::size_t running() const;
+  pid_t pid(std::size_t index) const { return children_[index].pid; }
 
+  bool is_running(std::size_t index) const { return children_[index].running; }
+
+  /// Sends a signal to this one, if it still runs.
+  void signal(std::size_t index, int signal);
   /// Sends a signal to all that still run.
   void signal_all(int signal);
 

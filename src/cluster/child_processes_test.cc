@@ -65,7 +65,7 @@ TEST(ChildProcesses, DieWithTheirParent) {
     ::close(report[0]);
     // The grandchild holds the pipe's writing end for as long as it lives.
     ChildProcesses children;
-    const pid_t child = children.start(wait_for_ever, {});
+    const pid_t child = children.pid(children.start(wait_for_ever, {}));
     if (::write(report[1], &child, sizeof child) != sizeof child) ::_exit(1);
     ::raise(SIGKILL);
   }
@@ -82,7 +82,7 @@ TEST(ChildProcesses, TheDestructorLeavesNoneBehind) {
   pid_t pid = 0;
   {
     ChildProcesses children;
-    pid = children.start(wait_for_ever, {});
+    pid = children.pid(children.start(wait_for_ever, {}));
   }
   EXPECT_EQ(::kill(pid, 0), -1);
 }

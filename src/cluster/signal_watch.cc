@@ -11,7 +11,8 @@ namespace cohort {
 SignalWatch::SignalWatch() {
   sigset_t watched;
   ::sigemptyset(&watched);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaddset(&watched, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD})
+    ::sigaddset(&watched, signal);
   ::sigprocmask(SIG_BLOCK, &watched, &before_);
   fd_ = UniqueFd(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) fail_errno("cannot watch signals");

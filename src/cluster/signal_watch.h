@@ -9,8 +9,8 @@
 
 namespace cohort {
 
-/// While it lives, SIGINT, SIGTERM, SIGHUP and SIGCHLD do not interrupt this process but are read
-/// from here. Make it before other threads start, so that none of them takes the signals.
+/// While it lives, SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGCHLD do not interrupt this process but
+/// are read from here. Make it before other threads start, so that none of them takes the signals.
 class SignalWatch {
  public:
   SignalWatch();

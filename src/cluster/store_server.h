@@ -21,7 +21,7 @@ class StoreServer {
   StoreServer(const std::string& address, std::uint16_t port);
   ~StoreServer();
 
-  /// Call at most once, after the last fork().
+  /// Call at most once. Processes forked later must leave the store alone; they use a client.
   void start();
 
   std::uint16_t port() const;

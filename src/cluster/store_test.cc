@@ -1,4 +1,5 @@
 #include "cluster/store.h"
+#include "cluster/prefix_store.h"
 
 #include <cohort/error.h>
 #include <gmock/gmock.h>
@@ -210,6 +211,32 @@ TEST(StoreServer, RefusesATakenPort) {
   const Error error = error_of([&] { StoreServer(kLoopback, server.port()); });
   EXPECT_EQ(error.code(), ErrorCode::io);
   EXPECT_THAT(error.what(), HasSubstr(host_and_port(kLoopback, server.port())));
+}
+
+TEST(PrefixStoreTest, KeepsGroupsApart) {
+  MemoryStore all;
+  PrefixStore first(all, "1/");
+  PrefixStore second(all, "2/");
+  first.set("key", "a");
+  second.set("key", "b");
+  EXPECT_EQ(first.get("key", Deadline::in(std::chrono::seconds(1))), "a");
+  EXPECT_EQ(second.get("key", Deadline::in(std::chrono::seconds(1))), "b");
+  EXPECT_EQ(second.add("count", 2), 2);
+  EXPECT_EQ(first.add("count", 3), 3);
+  EXPECT_EQ(all.find("1/key"), "a");
+}
+
+TEST(PrefixStoreTest, AnAbandonedWaitEndsBeforeItsDeadline) {
+  MemoryStore all;
+  PrefixStore group(all, "1/", [] { return true; });
+  try {
+    group.get("never", Deadline::in(std::chrono::hours(1)));
+    FAIL() << "there is no such key";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::peer_lost);
+  }
+  PrefixStore patient(all, "1/", [] { return false; });
+  EXPECT_THROW(patient.get("never", Deadline::in(std::chrono::milliseconds(60))), Error);
 }
 
 }  // namespace

@@ -7,15 +7,31 @@
 namespace cohort {
 namespace {
 
-void check_options(const WorkBoard::Options& options) {
-  if (options.workers < 1 || options.parts < 1) {
+void check_left(const WorkLeft& left) {
+  if (left.parts < 1 || left.next < 0) {
     fail(ErrorCode::invalid,
-         "a work board got {} workers and {} parts of a step; it needs at least one of each",
-         options.workers, options.parts);
+         "a work board got {} parts of a step, from part {} on; it needs at least one part, and no "
+         "negative number",
+         left.parts, left.next);
   }
-  if (options.end_step < options.first_step) {
-    fail(ErrorCode::invalid, "a work board got the steps {} to {}; the end comes before the start",
-         options.first_step, options.end_step);
+  for (const Claim& piece : left.again) {
+    const bool is_part = piece.step >= 0 && piece.part >= 0 && piece.part < left.parts;
+    if (is_part && piece.step * left.parts + piece.part < left.next) continue;
+    fail(ErrorCode::invalid,
+         "a work board shall hand out part {} of step {} again, of {} parts a step; it was not "
+         "handed out before",
+         piece.part, piece.step, left.parts);
+  }
+}
+
+void check_options(const WorkBoard::Options& options) {
+  if (options.workers < 1) {
+    fail(ErrorCode::invalid, "a work board got {} workers; it needs at least one", options.workers);
+  }
+  check_left(options.left);
+  if (options.end_step < 0) {
+    fail(ErrorCode::invalid, "a work board got the end step {}; it must be at least 0",
+         options.end_step);
   }
   if (options.bound && *options.bound < 0) {
     fail(ErrorCode::invalid, "a work board got a bound of {} steps; it must be at least 0",
@@ -23,42 +39,86 @@ void check_options(const WorkBoard::Options& options) {
   }
 }
 
-void check_worker(int worker, std::size_t workers) {
-  if (worker < 0 || static_cast<std::size_t>(worker) >= workers) {
-    fail(ErrorCode::invalid, "worker {} asked for work; the workers are 0 to {}", worker,
-         workers - 1);
-  }
-}
-
 }  // namespace
 
-WorkBoard::WorkBoard(const Options& options) : options_(options) {
+WorkBoard::WorkBoard(const Options& options)
+    : options_(options), next_(options.left.next), again_(options.left.again) {
   check_options(options);
-  at_.resize(static_cast<std::size_t>(options.workers));
+  std::ranges::sort(again_);
+  workers_.resize(static_cast<std::size_t>(options.workers));
 }
 
-WorkBoard::Answer WorkBoard::claim(int worker, Claim& claim) {
-  check_worker(worker, at_.size());
-  std::optional<std::int64_t>& mine = at_[static_cast<std::size_t>(worker)];
-  mine.reset();
-  const std::int64_t step = options_.first_step + next_ / options_.parts;
-  if (stopped_ || step >= options_.end_step) return Answer::end;
-  const bool too_far_ahead = std::ranges::any_of(
-      at_, [&](const auto& at) { return at && options_.bound && step - *at > *options_.bound; });
+WorkBoard::Worker& WorkBoard::worker(int number) {
+  if (number < 0 || number >= options_.workers) {
+    fail(ErrorCode::invalid, "worker {} asked for work; the workers are 0 to {}", number,
+         options_.workers - 1);
+  }
+  return workers_[static_cast<std::size_t>(number)];
+}
+
+Claim WorkBoard::next_piece() const {
+  if (!again_.empty()) return again_.front();
+  return {.step = next_ / options_.left.parts,
+          .part = static_cast<int>(next_ % options_.left.parts)};
+}
+
+WorkBoard::Answer WorkBoard::claim(int number, Claim& claim) {
+  Worker& mine = worker(number);
+  mine.at.reset();
+  if (stopped_) return Answer::end;
+  const Claim next = next_piece();
+  const auto works = [](const Worker& other) { return other.at.has_value(); };
+  if (next.step >= options_.end_step) {
+    return std::ranges::any_of(workers_, works) ? Answer::wait : Answer::end;
+  }
+  const bool too_far_ahead =
+      options_.bound && std::ranges::any_of(workers_, [&](const auto& other) {
+        return other.at && next.step - *other.at > *options_.bound;
+      });
   if (too_far_ahead) return Answer::wait;
-  claim = {.step = step, .part = static_cast<int>(next_ % options_.parts)};
-  mine = step;
-  ++next_;
+  if (again_.empty()) {
+    ++next_;
+  } else {
+    again_.erase(again_.begin());
+  }
+  claim = next;
+  mine.at = next.step;
+  mine.taken.push_back(next);
   return Answer::claimed;
 }
 
-void WorkBoard::done(int worker) {
-  check_worker(worker, at_.size());
-  at_[static_cast<std::size_t>(worker)].reset();
+void WorkBoard::rest(int number) {
+  worker(number).at.reset();
+}
+
+void WorkBoard::done(int number) {
+  worker(number) = {};
+}
+
+void WorkBoard::gone(int number) {
+  Worker& lost = worker(number);
+  again_.insert(again_.end(), lost.taken.begin(), lost.taken.end());
+  std::ranges::sort(again_);
+  lost = {};
 }
 
 void WorkBoard::stop() {
   stopped_ = true;
+}
+
+WorkLeft WorkBoard::left() const {
+  WorkLeft left{.next = next_, .parts = options_.left.parts, .again = again_};
+  for (const Worker& one : workers_) {
+    left.again.insert(left.again.end(), one.taken.begin(), one.taken.end());
+  }
+  std::ranges::sort(left.again);
+  return left;
+}
+
+std::size_t WorkBoard::unfinished() const {
+  std::size_t count = again_.size();
+  for (const Worker& one : workers_) count += one.taken.size();
+  return count;
 }
 
 }  // namespace cohort

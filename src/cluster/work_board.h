@@ -10,18 +10,28 @@ namespace cohort {
 struct Claim {
   std::int64_t step = 0;
   int part = 0;
+
+  auto operator<=>(const Claim&) const = default;
+};
+
+/// What is left to do where work is handed out piece by piece: everything from part number `next`
+/// on (step * parts + part), and the pieces before it in `again`, which were handed out and never
+/// came back.
+struct WorkLeft {
+  std::int64_t next = 0;
+  std::int64_t parts = 1;  ///< Of a step's batch.
+  std::vector<Claim> again = {};
 };
 
 /// Hands out the parts of the steps' batches in order, each once, to whoever is free: a slow worker
-/// takes fewer of them, so nobody waits at the end. A worker works on its claim until it asks for
-/// the next. With a bound, no claim is handed out that is more than `bound` steps ahead of the
-/// oldest one still being worked on.
+/// takes fewer of them, so nobody waits at the end. What a worker has taken is its own until it is
+/// done, and goes to others when the worker is gone. With a bound, no claim is handed out that is
+/// more than `bound` steps ahead of the oldest one still being worked on.
 class WorkBoard {
  public:
   struct Options {
     int workers = 1;
-    int parts = 1;  ///< Of a step.
-    std::int64_t first_step = 0;
+    WorkLeft left = {};  ///< What to hand out, `again` first. Its parts stay those of the job.
     std::int64_t end_step = 0;
     std::optional<std::int64_t> bound = {};
   };
@@ -30,20 +40,41 @@ class WorkBoard {
 
   explicit WorkBoard(const Options& options);
 
-  /// The worker has done its last claim and wants the next. `wait`: ask again after another worker
-  /// has called anything here.
+  /// The worker has worked on its last claim and wants the next. `wait`: ask again after another
+  /// worker has called anything here. At the end of the work it is told while others still work:
+  /// what they do comes back should they be lost.
   Answer claim(int worker, Claim& claim);
 
-  /// The worker has done its claim, or is gone: nobody waits for it.
+  /// The worker works on nothing now; nobody waits for it.
+  void rest(int worker);
+
+  /// All that the worker has taken is done, and will not be handed out again.
   void done(int worker);
+
+  /// The worker will not come back: what it has taken and not done is handed out next.
+  void gone(int worker);
 
   /// From now on everybody gets `end`.
   void stop();
 
+  /// Pieces that were taken and are not done count as left.
+  WorkLeft left() const;
+  std::size_t unfinished() const;  ///< The size of left().again.
+
  private:
+  struct Worker {
+    std::optional<std::int64_t> at = {};  ///< The step it works on.
+    std::vector<Claim> taken = {};
+  };
+
+  Worker& worker(int number);
+  /// The next piece; past the end where there is none.
+  Claim next_piece() const;
+
   Options options_;
-  std::int64_t next_ = 0;                        // Number of the next part of all.
-  std::vector<std::optional<std::int64_t>> at_;  // The step each worker works on.
+  std::int64_t next_;         // Number of the next part of all.
+  std::vector<Claim> again_;  // Ascending.
+  std::vector<Worker> workers_;
   bool stopped_ = false;
 };
 

@@ -51,6 +51,13 @@ class Codec {
 
   /// Sets the places of which the message speaks to zero: all, but for topk.
   virtual void clear(std::span<const std::byte> message, std::span<float> values) const = 0;
+
+  /// What it remembers of earlier messages; nothing for most. A new codec of the same options,
+  /// shape and seed that recalls it makes the messages that this one would make next.
+  virtual std::vector<float> memory() const { return {}; }
+
+  /// Goes on from memory() of another. What is not one of this codec is ignored.
+  virtual void recall(std::span<const float> /*memory*/) {}
 };
 
 /// The codec `options.kind` names ("none" is one: plain floats). `seed` fixes its random numbers;

@@ -1,15 +1,17 @@
 #include "compression/error_feedback.h"
 
+#include <algorithm>
+
 #include "base/vectorize.h"
 #include "compression/check_message.h"
-#include "compression/float_loops.h"
 
 namespace cohort {
 namespace {
 
-COHORT_VECTORIZE void gain_speed(float* __restrict velocity, const float* __restrict values,
-                                 std::size_t count, float momentum) {
-  for (std::size_t i = 0; i < count; ++i) velocity[i] = momentum * velocity[i] + values[i];
+// sum[i] = factor * a[i] + b[i]
+COHORT_VECTORIZE void scaled_sum(float* __restrict sum, const float* __restrict a,
+                                 const float* __restrict b, std::size_t count, float factor) {
+  for (std::size_t i = 0; i < count; ++i) sum[i] = factor * a[i] + b[i];
 }
 
 }  // namespace
@@ -24,20 +26,38 @@ ErrorFeedback::ErrorFeedback(std::unique_ptr<Codec> codec, std::size_t count, Op
 std::span<const std::byte> ErrorFeedback::encode(std::span<const float> values) {
   std::span<const float> vector = values;
   if (!velocity_.empty()) {
-    check_count("momentum-corrected", values.size(), velocity_.size());
-    gain_speed(velocity_.data(), values.data(), values.size(),
+    check_count("momentum-corrected", values.size(), velocity_.now.size());
+    std::swap(velocity_.now, velocity_.before);
+    scaled_sum(velocity_.now.data(), velocity_.before.data(), values.data(), values.size(),
                static_cast<float>(options_.momentum));
-    vector = velocity_;
+    vector = velocity_.now;
   }
   if (!rest_.empty()) {
-    check_count("error-feedback", values.size(), rest_.size());
-    add_floats(rest_, vector);
-    vector = rest_;
+    check_count("error-feedback", values.size(), rest_.now.size());
+    std::swap(rest_.now, rest_.before);
+    scaled_sum(rest_.now.data(), rest_.before.data(), vector.data(), vector.size(), 1);
+    vector = rest_.now;
   }
+  undoable_ = true;
   const auto message = std::span(message_).first(codec_->encode(vector, message_));
-  if (!rest_.empty()) codec_->subtract(message, rest_);
-  if (!velocity_.empty()) codec_->clear(message, velocity_);
+  if (!rest_.empty()) codec_->subtract(message, rest_.now);
+  if (!velocity_.empty()) codec_->clear(message, velocity_.now);
   return message;
+}
+
+void ErrorFeedback::start_from(std::span<const float> rest, std::span<const float> velocity) {
+  if (rest.size() == rest_.now.size()) std::ranges::copy(rest, rest_.now.begin());
+  if (velocity.size() == velocity_.now.size()) {
+    std::ranges::copy(velocity, velocity_.now.begin());
+  }
+  undoable_ = false;
+}
+
+void ErrorFeedback::undo() {
+  if (!undoable_) return;
+  std::swap(rest_.now, rest_.before);
+  std::swap(velocity_.now, velocity_.before);
+  undoable_ = false;
 }
 
 }  // namespace cohort

@@ -22,18 +22,40 @@ class ErrorFeedback {
   ErrorFeedback(std::unique_ptr<Codec> codec, std::size_t count, Options options);
 
   const Codec& codec() const { return *codec_; }
+  Codec& codec() { return *codec_; }
 
   /// The message of `values` plus what earlier ones left out. Valid until the next call.
   std::span<const std::byte> encode(std::span<const float> values);
 
   /// What the last message did not say; empty where nothing is kept.
-  std::span<const float> rest() const { return rest_; }
+  std::span<const float> rest() const { return rest_.now; }
+  /// The momentum; empty where there is none.
+  std::span<const float> velocity() const { return velocity_.now; }
+
+  /// Goes on from another's rest() or velocity(), each where it has the right size.
+  void start_from(std::span<const float> rest, std::span<const float> velocity);
+
+  /// The last message has arrived: undo() does nothing until the next.
+  void keep() { undoable_ = false; }
+
+  /// The last message never arrived: rest and velocity become what they were before it.
+  void undo();
 
  private:
+  /// A vector and what it was before the last message.
+  struct Undoable {
+    explicit Undoable(std::size_t count) : now(count), before(count) {}
+    bool empty() const { return now.empty(); }
+
+    std::vector<float> now;
+    std::vector<float> before;
+  };
+
   std::unique_ptr<Codec> codec_;
   Options options_;
-  std::vector<float> rest_;
-  std::vector<float> velocity_;
+  Undoable rest_;
+  Undoable velocity_;
+  bool undoable_ = false;
   std::vector<std::byte> message_;
 };
 

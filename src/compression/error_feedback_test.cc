@@ -127,5 +127,53 @@ TEST(ErrorFeedback, MomentumWithoutTheRest) {
   EXPECT_EQ(next(), (std::vector<float>{6, 0}));
 }
 
+/// One that goes on from another's rest and memory makes the messages the other would make.
+TEST_P(FeedbackOfEveryCodec, GoesOnWhereAnotherStopped) {
+  const ErrorFeedback::Options options{.momentum = GetParam() == "topk" ? 0.9 : 0};
+  auto never_stopped = feedback(GetParam(), options);
+  for (int round = 0; round < 5; ++round) never_stopped.encode(normal_values(kCount, round));
+  auto resumed = feedback(GetParam(), options);
+  resumed.codec().recall(never_stopped.codec().memory());
+  resumed.start_from(never_stopped.rest(), never_stopped.velocity());
+  for (int round = 5; round < 8; ++round) {
+    const auto values = normal_values(kCount, round);
+    const auto wanted = never_stopped.encode(values);
+    EXPECT_TRUE(std::ranges::equal(resumed.encode(values), wanted));
+  }
+}
+
+TEST_P(FeedbackOfEveryCodec, ForgetsAMessageThatNeverArrived) {
+  const ErrorFeedback::Options options{.momentum = GetParam() == "topk" ? 0.9 : 0};
+  auto sender = feedback(GetParam(), options);
+  const auto copy = [](std::span<const float> floats) {
+    return std::vector<float>(floats.begin(), floats.end());
+  };
+  sender.encode(normal_values(kCount, 1));
+  sender.keep();
+  const auto rest = copy(sender.rest());
+  const auto velocity = copy(sender.velocity());
+  sender.undo();
+  EXPECT_EQ(copy(sender.rest()), rest) << "the first message has arrived";
+  sender.encode(normal_values(kCount, 2));
+  EXPECT_TRUE(GetParam() == "none" || rest != copy(sender.rest()));
+  sender.undo();
+  EXPECT_EQ(copy(sender.rest()), rest);
+  EXPECT_EQ(copy(sender.velocity()), velocity);
+  sender.undo();
+  EXPECT_EQ(copy(sender.rest()), rest);
+}
+
+TEST(ErrorFeedback, IgnoresTheMemoryOfAnotherShape) {
+  for (const std::string& kind : codec_kinds()) {
+    auto codec = make_codec(compression(kind), test_shape(), 1);
+    const std::vector<float> foreign(3, 1.0F);
+    codec->recall(foreign);
+    codec->recall({});
+    EXPECT_EQ(message_of(*codec, normal_values(kCount, 1)),
+              message_of(*make_codec(compression(kind), test_shape(), 1), normal_values(kCount, 1)))
+        << kind;
+  }
+}
+
 }  // namespace
 }  // namespace cohort

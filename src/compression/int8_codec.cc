@@ -8,6 +8,7 @@
 #include "compression/block_codec.h"
 #include "compression/float_bits.h"
 #include "compression/float_loops.h"
+#include "compression/float_words.h"
 
 namespace cohort {
 namespace {
@@ -61,7 +62,21 @@ COHORT_VECTORIZE void scale_up(const std::int8_t* __restrict from, float scale,
 
 class Int8Codec : public BlockCodec {
  public:
-  Int8Codec(std::size_t count, std::uint64_t seed) : BlockCodec("int8", count), keys_(seed) {}
+  Int8Codec(std::size_t count, std::uint64_t seed)
+      : BlockCodec("int8", count), seed_(seed), keys_(seed) {}
+
+  std::vector<float> memory() const override {
+    std::vector<float> used;
+    put_word(keys_used_, used);
+    return used;
+  }
+
+  void recall(std::span<const float> memory) override {
+    if (memory.size() != kFloatsPerWord) return;
+    keys_used_ = word_at(memory);
+    keys_ = Random(seed_);
+    keys_.skip(keys_used_);
+  }
 
  private:
   // A scale, then the bytes.
@@ -70,6 +85,7 @@ class Int8Codec : public BlockCodec {
   void encode_block(std::span<const float> values, std::byte* message) override {
     const float largest = largest_of(values);
     const std::uint64_t key = keys_.next();
+    ++keys_used_;
     std::byte* const bytes = message + sizeof(float);
     if (largest < kSmallestScaled) {
       store(0.0F, message);
@@ -90,7 +106,9 @@ class Int8Codec : public BlockCodec {
     return is_finite(scale) && scale >= 0;
   }
 
+  std::uint64_t seed_;
   Random keys_;  // One a block.
+  std::uint64_t keys_used_ = 0;
 };
 
 }  // namespace

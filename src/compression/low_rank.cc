@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "compression/float_loops.h"
+#include "compression/float_words.h"
 #include "compression/matrix_kernels.h"
 
 namespace cohort {
@@ -59,6 +60,19 @@ void LowRank::add_matrix(const MatrixShape& shape) {
 
 void LowRank::start_from(std::span<const float> right) {
   std::ranges::copy(right, start_.begin());
+}
+
+std::vector<float> LowRank::memory() const {
+  std::vector<float> memory;
+  put_word(vectors_, memory);
+  memory.insert(memory.end(), start_.begin(), start_.end());
+  return memory;
+}
+
+void LowRank::recall(std::span<const float> memory) {
+  if (memory.size() != kFloatsPerWord + start_.size()) return;
+  vectors_ = word_at(memory);
+  start_from(memory.subspan(kFloatsPerWord));
 }
 
 /// A vector that is zero, or not finite, would find nothing in any later matrix either: it is

@@ -31,6 +31,11 @@ class LowRank {
   /// What the next project() starts from: any factors not all zero, best the last right.
   void start_from(std::span<const float> right);
 
+  /// All that the next vectors' factors depend on besides the vectors. Ignored where it is that of
+  /// another shape.
+  std::vector<float> memory() const;
+  void recall(std::span<const float> memory);
+
   /// left = M · right, of the right it starts from.
   void project(std::span<const float> values, std::span<float> left);
   void orthonormalise(std::span<float> left) const;

@@ -58,6 +58,9 @@ class LowrankCodec : public Codec {
     std::ranges::fill(values, 0.0F);
   }
 
+  std::vector<float> memory() const override { return factors_.memory(); }
+  void recall(std::span<const float> memory) override { factors_.recall(memory); }
+
  private:
   template <class Floats>
   struct Parts {

@@ -19,6 +19,11 @@ std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch) {
   return (samples + batch - 1) / batch;
 }
 
+Cursor cursor_after(std::int64_t steps, std::int64_t samples, std::int64_t batch) {
+  const std::int64_t per_epoch = steps_per_epoch(samples, batch);
+  return {.epoch = steps / per_epoch, .offset = steps % per_epoch * batch};
+}
+
 std::vector<std::int64_t> GlobalOrder::epoch(std::int64_t number) const {
   std::vector<std::int64_t> order(static_cast<std::size_t>(samples_));
   std::iota(order.begin(), order.end(), 0);

@@ -35,6 +35,9 @@ struct Cursor {
   bool operator==(const Cursor&) const = default;
 };
 
+/// After so many whole steps.
+Cursor cursor_after(std::int64_t steps, std::int64_t samples, std::int64_t batch);
+
 class GlobalOrder {
  public:
   GlobalOrder(std::int64_t samples, std::uint64_t seed) : samples_(samples), seed_(seed) {}

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 
 #include "base/fail.h"
@@ -24,19 +26,37 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// No two writers get the same: the number tells those of one process apart.
-std::string new_file_name(const std::string& host) {
+constexpr std::string_view kNamePrefix = "events.out.tfevents.";
+
+/// The seconds in the names of the folder's event files, at their latest; 0 where there are none.
+std::int64_t latest_in(const std::filesystem::path& folder) {
+  std::int64_t latest = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kNamePrefix)) continue;
+    std::int64_t seconds = 0;
+    std::from_chars(name.data() + kNamePrefix.size(), name.data() + name.size(), seconds);
+    latest = std::max(latest, seconds);
+  }
+  return latest;
+}
+
+/// TensorBoard reads files in the order of their names, so a run that goes on within the same
+/// second, or with a clock that went back, takes the next second. The last number tells writers of
+/// one process apart.
+std::string new_file_name(const std::filesystem::path& folder, const std::string& host) {
   static std::atomic<int> writers = 0;
-  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}",
-                     static_cast<std::int64_t>(seconds_since_1970()), host, ::getpid(), writers++);
+  const auto now = static_cast<std::int64_t>(seconds_since_1970());
+  return fmt::format("{}{:010}.{}.{}.{}", kNamePrefix, std::max(now, latest_in(folder) + 1), host,
+                     ::getpid(), writers++);
+}
+
+std::filesystem::path new_path(const std::filesystem::path& folder, const std::string& host) {
+  create_folder(folder);
+  return folder / new_file_name(folder, host);
 }
 
 UniqueFd create_file(const std::filesystem::path& path) {
-  std::error_code failed;
-  std::filesystem::create_directories(path.parent_path(), failed);
-  if (failed) {
-    fail_errno("cannot create folder " + path.parent_path().string(), failed.value());
-  }
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd) fail_errno("cannot create " + path.string());
   return fd;
@@ -45,7 +65,7 @@ UniqueFd create_file(const std::filesystem::path& path) {
 }  // namespace
 
 EventWriter::EventWriter(const std::filesystem::path& folder, const std::string& host)
-    : path_(folder / new_file_name(host)), fd_(create_file(path_)) {
+    : path_(new_path(folder, host)), fd_(create_file(path_)) {
   Event version;
   version.set_file_version("brain.Event:2");
   append(std::move(version), 0);

@@ -19,7 +19,8 @@ namespace cohort {
 /// after it is dropped. Not thread-safe.
 class EventWriter {
  public:
-  /// Creates the folder where needed, and the file. Throws Error(io) or Error(no_space).
+  /// Creates the folder where needed, and the file, whose name comes after those of all event files
+  /// in the folder. Throws Error(io) or Error(no_space).
   EventWriter(const std::filesystem::path& folder, const std::string& host);
   /// Closes; a failure is only logged.
   ~EventWriter();
@@ -31,7 +32,8 @@ class EventWriter {
   void scalar(std::string_view tag, double value, std::int64_t step);
   /// Writes nothing where no value is finite.
   void histogram(std::string_view tag, std::span<const float> values, std::int64_t step);
-  /// Training goes on from `step`: TensorBoard forgets what earlier files say of later steps.
+  /// The next values are those of `step` or later: TensorBoard forgets what earlier files say of
+  /// that step and of those after it.
   void session_start(std::int64_t step);
 
   void flush();

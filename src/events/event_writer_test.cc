@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 
@@ -44,6 +45,15 @@ TEST_F(EventWriterTest, NamesTheFileAsTensorBoardExpects) {
       one.path().filename().string(),
       testing::MatchesRegex("events\\.out\\.tfevents\\.[0-9]{10}\\.host-1\\.[0-9]+\\.[0-9]+"));
   EXPECT_NE(one.path(), other.path());
+}
+
+TEST_F(EventWriterTest, AFileComesAfterThoseThatAreThereInTheOrderOfNames) {
+  std::vector<std::string> names = {"events.out.tfevents.9000000000.host.99999.7"};
+  write_file_atomically(folder_.path() / names[0], "of a clock that is ahead");
+  for (int i = 0; i < 3; ++i) {
+    names.push_back(EventWriter(folder_.path(), "host").path().filename());
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(names)) << testing::PrintToString(names);
 }
 
 TEST_F(EventWriterTest, BeginsWithTheVersionAtOnce) {

@@ -56,7 +56,9 @@ TEST(SharedBoxes, LoseNoWeightBetweenProcesses) {
   const SharedMemory results = SharedMemory::create(4096);
   auto* weights = reinterpret_cast<double*>(results.data());
   const PeerBoxesOptions options{
-      .topology = Topology::all, .message_bytes = 64, .end_step = kProcessSteps};
+      .topology = Topology::all,
+      .message_bytes = 64,
+      .claims = {.work = {.parts = kProcesses}, .end_step = kProcessSteps}};
   MemoryStore store;
   std::vector<pid_t> children;
   for (int rank = 0; rank < kProcesses; ++rank) {

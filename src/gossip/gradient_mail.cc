@@ -22,6 +22,10 @@ GradientMail::GradientMail(const MailOptions& options)
 
 void GradientMail::send(PeerBoxes& boxes, std::span<const float> gradients) {
   for (auto& [peer, lane] : lanes_) {
+    if (boxes.lost(peer)) {
+      lane = {};
+      continue;
+    }
     is_plain() ? send_plain(boxes, peer, gradients) : send_encoded(boxes, peer, gradients);
   }
 }
@@ -50,10 +54,26 @@ bool GradientMail::has_leftovers() const {
 
 void GradientMail::add_leftovers(int peer, std::span<float> sum) {
   Lane& lane = lanes_.at(peer);
-  if (lane.has_unsent) add_to(sum, lane.unsent);
-  if (lane.feedback && !lane.feedback->rest().empty()) add_to(sum, lane.feedback->rest());
+  add_untold(lane, sum);
   lane.has_unsent = false;
   lane.feedback.reset();
+}
+
+void GradientMail::add_untold(const Lane& lane, std::span<float> sum) {
+  if (lane.has_unsent) add_to(sum, lane.unsent);
+  if (lane.feedback && !lane.feedback->rest().empty()) add_to(sum, lane.feedback->rest());
+}
+
+std::vector<float> GradientMail::mean_leftovers() const {
+  if (!has_leftovers()) return {};
+  std::vector<float> mean(options_.shape.count);
+  for (const auto& [peer, lane] : lanes_) add_untold(lane, mean);
+  for (float& value : mean) value /= static_cast<float>(lanes_.size());
+  return mean;
+}
+
+void GradientMail::start_from(std::span<const float> leftovers) {
+  for (auto& [peer, lane] : lanes_) keep(lane, leftovers);
 }
 
 void GradientMail::keep(Lane& lane, std::span<const float> gradients) {

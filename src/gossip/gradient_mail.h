@@ -31,6 +31,12 @@ class GradientMail {
   /// Adds what `peer` was never told, which it then counts as told.
   void add_leftovers(int peer, std::span<float> sum);
 
+  /// What a peer was never told, in the mean over the peers; empty where that is nothing.
+  std::vector<float> mean_leftovers() const;
+
+  /// Before the first send(): no peer was told these gradients yet.
+  void start_from(std::span<const float> leftovers);
+
  private:
   struct Lane {
     std::vector<float> unsent = {};  // Meaningful while `has_unsent`.
@@ -39,6 +45,7 @@ class GradientMail {
   };
 
   bool is_plain() const { return decoder_ == nullptr; }
+  static void add_untold(const Lane& lane, std::span<float> sum);
   static void keep(Lane& lane, std::span<const float> gradients);
   void send_plain(PeerBoxes& boxes, int peer, std::span<const float> gradients);
   void send_encoded(PeerBoxes& boxes, int peer, std::span<const float> gradients);

@@ -9,6 +9,8 @@ namespace {
 // waits for it. So a call may take much longer than an answer should.
 constexpr int kPatience = 10;
 
+constexpr auto kPingPause = std::chrono::milliseconds(50);
+
 }  // namespace
 
 OutgoingBox::OutgoingBox(const Options& options)
@@ -34,7 +36,16 @@ bool OutgoingBox::empty() {
 
 bool OutgoingBox::idle() {
   advance();
-  return lost_ || (call_ == nullptr && waiting().empty());
+  return lost_ || ((call_ == nullptr || pinging_) && waiting().empty());
+}
+
+void OutgoingBox::ping() {
+  advance();
+  if (call_ || lost_ || Clock::now() < next_ping_) return;
+  next_ping_ = Clock::now() + kPingPause;
+  header_ = {.from = options_.from, .kind = RemoteHeader::Kind::ping};
+  pinging_ = true;
+  start({bytes_of(header_)});
 }
 
 void OutgoingBox::advance() {
@@ -50,6 +61,7 @@ void OutgoingBox::finish_call() {
     log_warn("rank {} sends no more to rank {}: {}", options_.from, options_.to, error.what());
   }
   call_.reset();
+  pinging_ = false;
   travelling_.reset();
 }
 
@@ -61,8 +73,11 @@ void OutgoingBox::start_call() {
              .weight = travelling_->weight(),
              .kind = RemoteHeader::Kind::put,
              .when = when_};
-  call_ = client_.start({bytes_of(header_), travelling_->message()},
-                        Deadline::in(options_.timeout * kPatience));
+  start({bytes_of(header_), travelling_->message()});
+}
+
+void OutgoingBox::start(const MessageParts& parts) {
+  call_ = client_.start(parts, Deadline::in(options_.timeout * kPatience));
 }
 
 }  // namespace cohort

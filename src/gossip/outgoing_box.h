@@ -35,6 +35,10 @@ class OutgoingBox {
   /// Nothing is on its way and nothing waits.
   bool idle();
 
+  /// Asks the peer now and then, while nothing is on its way, whether it is still there; lost()
+  /// knows when the answer has failed to come.
+  void ping();
+
   /// The peer was not to be reached. Then it stays lost, and put() says no.
   bool lost() const { return lost_; }
 
@@ -45,6 +49,7 @@ class OutgoingBox {
   Box& waiting() { return boxes_[waiting_]; }
   void finish_call();
   void start_call();
+  void start(const MessageParts& parts);
 
   Options options_;
   RpcClient client_;
@@ -53,6 +58,8 @@ class OutgoingBox {
   std::size_t waiting_ = 0;
   WhenFull when_ = WhenFull::replace;
   bool lost_ = false;
+  bool pinging_ = false;
+  Clock::time_point next_ping_ = Clock::time_point::min();
   RemoteHeader header_;
   std::optional<Box::Taken> travelling_;
   std::unique_ptr<RpcClient::Pending> call_;  // Last: it reads what stands above.

@@ -17,6 +17,10 @@ namespace {
 // its weight: halved again and again it would vanish.
 constexpr double kLeastWeight = 1.0 / 1024;
 
+// A turn whose neighbours are all lost goes to the next ones, until so many were skipped: more than
+// the exponential topology has distances.
+constexpr int kTurns = 32;
+
 COHORT_VECTORIZE void subtract(const float* a, const float* b, std::size_t count, float* out) {
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) out[i] = a[i] - b[i];
@@ -58,7 +62,6 @@ std::size_t ParameterMail::message_bytes() const {
 
 void ParameterMail::send(PeerBoxes& boxes, std::span<const float> own) {
   const auto due = neighbours_due(boxes);
-  ++turn_;
   if (due.empty()) return;
   const auto message = encode(own);
   const double share = weight_ < kLeastWeight ? 0 : weight_ / static_cast<double>(due.size() + 1);
@@ -78,7 +81,11 @@ void ParameterMail::merge(PeerBoxes& boxes, std::span<float> own) {
 }
 
 std::vector<int> ParameterMail::neighbours_due(PeerBoxes& boxes) {
-  auto due = neighbours(options_.topology, options_.place, turn_);
+  std::vector<int> due;
+  for (int skipped = 0; due.empty() && skipped < kTurns; ++skipped) {
+    due = neighbours(options_.topology, options_.place, turn_++);
+    std::erase_if(due, [&](int peer) { return boxes.lost(peer); });
+  }
   if (is_sparse()) std::erase_if(due, [&](int peer) { return !boxes.empty(peer); });
   return due;
 }

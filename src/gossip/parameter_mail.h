@@ -20,7 +20,7 @@ namespace cohort {
 /// stays, and nothing is sent to that neighbour meanwhile.
 class ParameterMail {
  public:
-  /// `start`: the parameters that all workers have at first.
+  /// `start`: the parameters this worker has at first.
   ParameterMail(const MailOptions& options, std::span<const float> start);
 
   /// The codecs that parameters can be sent with.
@@ -28,8 +28,8 @@ class ParameterMail {
 
   std::size_t message_bytes() const;
 
-  /// Takes a turn: sends to the neighbours that are due. Each gets an even share of the weight
-  /// where its box takes it; what is not taken stays here.
+  /// Takes a turn: sends to the neighbours that are due, where one is lost to the next ones. Each
+  /// gets an even share of the weight where its box takes it; what is not taken stays here.
   void send(PeerBoxes& boxes, std::span<const float> own);
 
   /// Merges all that has arrived into `own`.

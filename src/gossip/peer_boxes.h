@@ -36,8 +36,16 @@ class PeerBoxes {
   /// workers go on calling things here.
   virtual bool idle() = 0;
 
-  /// A peer that cannot be reached any more, lowest first. It costs its own parcels, nothing else.
+  /// Whether `peer` cannot be reached any more, as far as is known. It costs its own parcels,
+  /// nothing else.
+  virtual bool lost(int peer) = 0;
+
+  /// A peer that is lost, lowest first. Looks for one: a target that is gone is found within the
+  /// time of a few calls.
   virtual std::optional<int> lost_peer() = 0;
+
+  /// For the others this worker is lost from now on.
+  virtual void leave() noexcept = 0;
 
   virtual Claims& claims() = 0;
 
@@ -49,7 +57,7 @@ class PeerBoxes {
 struct PeerBoxesOptions {
   Topology topology = Topology::exponential;
   std::size_t message_bytes = 0;  ///< The longest message.
-  std::int64_t end_step = 0;      ///< Claims are the parts, one per worker, of the steps before.
+  ClaimRange claims = {};         ///< The same on all workers.
   /// For the others to appear, and for a claim.
   Duration timeout = std::chrono::seconds(60);
 };

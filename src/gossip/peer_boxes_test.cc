@@ -74,7 +74,9 @@ TEST_P(EveryKindOfBoxes, KeepTheOrderOfWhatTheyDoNotRefuse) {
 TEST_P(EveryKindOfBoxes, HandOutEveryClaimOnce) {
   constexpr int kWorld = 3;
   constexpr std::int64_t kSteps = 50;
-  BoxesGroup group(GetParam(), kWorld, {.message_bytes = 64, .end_step = kSteps});
+  BoxesGroup group(
+      GetParam(), kWorld,
+      {.message_bytes = 64, .claims = {.work = {.parts = kWorld}, .end_step = kSteps}});
   std::mutex mutex;
   std::set<std::pair<std::int64_t, int>> claimed;
   BoxesGroup::run(kWorld, [&](int rank) {
@@ -91,7 +93,7 @@ TEST_P(EveryKindOfBoxes, HandOutEveryClaimOnce) {
 
 TEST_P(EveryKindOfBoxes, StopForAllWhenOneSaysSo) {
   for (const int who : {0, 2}) {
-    BoxesGroup group(GetParam(), 3, {.message_bytes = 64, .end_step = 1'000'000});
+    BoxesGroup group(GetParam(), 3, {.message_bytes = 64, .claims = {.end_step = 1'000'000}});
     EXPECT_TRUE(group.of(1).claims().next());
     group.of(who).claims().stop();
     for (int rank = 0; rank < 3; ++rank) {
@@ -102,12 +104,62 @@ TEST_P(EveryKindOfBoxes, StopForAllWhenOneSaysSo) {
 }
 
 TEST_P(EveryKindOfBoxes, WorkForOneWorkerAlone) {
-  BoxesGroup group(GetParam(), 1, {.message_bytes = 64, .end_step = 2});
+  BoxesGroup group(GetParam(), 1, {.message_bytes = 64, .claims = {.end_step = 2}});
   EXPECT_TRUE(group.of(0).claims().next());
   EXPECT_TRUE(group.of(0).claims().next());
   EXPECT_FALSE(group.of(0).claims().next());
   EXPECT_TRUE(group.of(0).idle());
   EXPECT_FALSE(group.of(0).lost_peer());
+}
+
+std::vector<std::pair<std::int64_t, int>> pieces(const WorkLeft& work) {
+  std::vector<std::pair<std::int64_t, int>> all;
+  for (const Claim& claim : work.again) all.emplace_back(claim.step, claim.part);
+  return all;
+}
+
+TEST_P(EveryKindOfBoxes, KnowWhatIsLeftToDo) {
+  using Pieces = std::vector<std::pair<std::int64_t, int>>;
+  const WorkLeft work{.next = 7, .parts = 2, .again = {{1, 1}, {2, 0}}};
+  BoxesGroup group(GetParam(), 3, {.message_bytes = 64, .claims = {work, 5}});
+  EXPECT_EQ(pieces(group.of(0).claims().left()), (Pieces{{1, 1}, {2, 0}}));
+  EXPECT_EQ(whole_steps(group.of(2).claims().left()), 1);
+  const auto take = [&](int rank) {
+    const auto claim = group.of(rank).claims().next();
+    return claim ? std::pair(claim->step, claim->part) : std::pair<std::int64_t, int>(-1, -1);
+  };
+  EXPECT_EQ(take(1), (std::pair<std::int64_t, int>(1, 1)));
+  EXPECT_EQ(take(2), (std::pair<std::int64_t, int>(2, 0)));
+  group.of(2).claims().done();
+  EXPECT_EQ(take(2), (std::pair<std::int64_t, int>(3, 1)));
+  EXPECT_EQ(take(0), (std::pair<std::int64_t, int>(4, 0)));
+  EXPECT_EQ(pieces(group.of(0).claims().left()), (Pieces{{1, 1}, {3, 1}, {4, 0}}));
+  EXPECT_EQ(group.of(0).claims().left().next, 9);
+  // Who asks another knows what that one said last.
+  const WorkLeft told = group.of(2).claims().left();
+  EXPECT_THAT(pieces(told), ::testing::IsSupersetOf(Pieces{{1, 1}, {3, 1}}));
+  group.of(2).claims().done();
+  EXPECT_THAT(pieces(group.of(2).claims().left()),
+              ::testing::Not(::testing::Contains(std::pair<std::int64_t, int>(3, 1))));
+  group.of(2).claims().finish();
+  EXPECT_EQ(pieces(group.of(0).claims().left()), (Pieces{{1, 1}, {4, 0}}));
+  group.of(0).claims().done();
+  EXPECT_EQ(take(0), (std::pair<std::int64_t, int>(4, 1)));
+  EXPECT_EQ(take(2).first, -1) << "all is handed out";
+  group.of(0).claims().done();
+  EXPECT_EQ(pieces(group.of(0).claims().left()), (Pieces{{1, 1}})) << "rank 1 never came back";
+  EXPECT_EQ(group.of(0).claims().left().next, 10);
+}
+
+TEST_P(EveryKindOfBoxes, SkipAWorkerThatLeaves) {
+  BoxesGroup group(GetParam(), 3, {.topology = Topology::all, .message_bytes = 64});
+  EXPECT_FALSE(group.of(0).lost_peer());
+  group.of(1).leave();
+  EXPECT_TRUE(eventually([&] { return group.of(0).lost_peer() == 1; }));
+  EXPECT_TRUE(group.of(0).lost(1));
+  EXPECT_FALSE(group.of(0).lost(2));
+  EXPECT_FALSE(group.of(0).put(1, parcel(1, {1}), WhenFull::replace));
+  EXPECT_TRUE(group.of(0).put(2, parcel(1, {1}), WhenFull::replace));
 }
 
 INSTANTIATE_TEST_SUITE_P(PeerBoxes, EveryKindOfBoxes, ::testing::Values(true, false),
@@ -128,7 +180,7 @@ TEST(RemoteBoxes, ALostPeerIsSkippedAndTheOthersGoOn) {
 }
 
 TEST(RemoteBoxes, SayThatTheOneWhoCountsIsGone) {
-  BoxesGroup group(false, 2, {.message_bytes = 64, .end_step = 5});
+  BoxesGroup group(false, 2, {.message_bytes = 64, .claims = {.end_step = 5}});
   group.boxes[0].reset();
   try {
     group.of(1).claims().next();

@@ -14,13 +14,14 @@ std::string key_of(int rank) {
 class RemoteBoxes : public PeerBoxes {
  public:
   RemoteBoxes(const PeerBoxesOptions& options, Engine& engine, Store& store)
-      : counter_(),
-        range_{.parts = engine.world(), .end_step = options.end_step},
+      : world_(engine.world()),
+        counter_memory_(ClaimCounter::bytes_needed(engine.world())),
+        counter_(counter_memory_.bytes(), engine.world(), options.claims),
         incoming_(sources_of(options.topology, engine.rank(), engine.world()),
                   options.message_bytes),
-        server_(engine.address().empty() ? "unix" : engine.address() + ":0",
+        server_(std::in_place, engine.address().empty() ? "unix" : engine.address() + ":0",
                 [this](std::unique_ptr<RpcCall> call) { handle(std::move(call)); }) {
-    store.set(key_of(engine.rank()), server_.address());
+    store.set(key_of(engine.rank()), server_->address());
     const auto deadline = Deadline::in(options.timeout);
     for (const int peer : targets_of(options.topology, engine.rank(), engine.world())) {
       outgoing_.try_emplace(peer, OutgoingBox::Options{.from = engine.rank(),
@@ -30,9 +31,12 @@ class RemoteBoxes : public PeerBoxes {
                                                        .timeout = options.timeout});
     }
     if (engine.rank() == 0) {
-      claims_ = make_own_claims(counter_, range_);
+      claims_ = std::make_unique<CountedClaims>(counter_, 0);
     } else {
-      claims_ = make_remote_claims(store.get(key_of(0), deadline), engine.rank(), options.timeout);
+      claims_ = make_remote_claims({.address = store.get(key_of(0), deadline),
+                                    .rank = engine.rank(),
+                                    .work = options.claims.work,
+                                    .timeout = options.timeout});
     }
   }
 
@@ -53,12 +57,21 @@ class RemoteBoxes : public PeerBoxes {
     return idle;
   }
 
+  bool lost(int peer) override {
+    const auto box = outgoing_.find(peer);
+    return box != outgoing_.end() && box->second.lost();
+  }
+
   std::optional<int> lost_peer() override {
     for (auto& [peer, box] : outgoing_) {
+      box.ping();
       if (box.lost()) return peer;
     }
     return std::nullopt;
   }
+
+  // They notice when the server is gone.
+  void leave() noexcept override { server_.reset(); }
 
   Claims& claims() override { return *claims_; }
 
@@ -85,10 +98,12 @@ class RemoteBoxes : public PeerBoxes {
           incoming_.put(header, call);
           break;
         case RemoteHeader::Kind::claim:
-          answer_claim(*call, counter_, range_);
-          break;
+        case RemoteHeader::Kind::done:
         case RemoteHeader::Kind::stop:
-          counter_.stop();
+          check_rank(header.from);
+          answer_claim(*call, counter_, header);
+          break;
+        case RemoteHeader::Kind::ping:
           call->reply({});
           break;
       }
@@ -97,13 +112,19 @@ class RemoteBoxes : public PeerBoxes {
     }
   }
 
+  void check_rank(int rank) const {
+    if (rank >= 0 && rank < world_) return;
+    fail(ErrorCode::corrupt, "there is no rank {} among {}", rank, world_);
+  }
+
+  int world_;
+  PrivateMemory counter_memory_;
   ClaimCounter counter_;  // Used on rank 0.
-  ClaimRange range_;
   std::atomic<std::uint64_t> called_bytes_ = 0;
   IncomingBoxes incoming_;
   std::map<int, OutgoingBox> outgoing_;
-  std::unique_ptr<CountedClaims> claims_;
-  RpcServer server_;  // Last, so that it ends before what it uses goes.
+  std::unique_ptr<Claims> claims_;
+  std::optional<RpcServer> server_;  // Last, so that it ends before what it uses goes.
 };
 
 }  // namespace

@@ -5,25 +5,24 @@
 
 #include "base/deadline.h"
 #include "gossip/claims.h"
+#include "gossip/remote_message.h"
 #include "rpc/rpc.h"
 
 namespace cohort {
 
 /// Claims where the workers share no memory: rank 0 counts, the others ask it.
-class CountedClaims : public Claims {
- public:
-  virtual std::uint64_t bytes_sent() const = 0;
-  virtual std::uint64_t bytes_received() const = 0;
+
+struct RemoteClaimsOptions {
+  std::string address = {};  ///< Of the counter's RpcServer.
+  int rank = 0;
+  WorkLeft work = {};  ///< What is handed out.
+  Duration timeout = {};
 };
 
-/// Of the worker that has the counter.
-std::unique_ptr<CountedClaims> make_own_claims(ClaimCounter& counter, const ClaimRange& range);
+/// Of a worker that has to ask.
+std::unique_ptr<Claims> make_remote_claims(const RemoteClaimsOptions& options);
 
-/// Of the others; `address` is that of the counter's RpcServer.
-std::unique_ptr<CountedClaims> make_remote_claims(const std::string& address, int rank,
-                                                  Duration timeout);
-
-/// Answers a call that asks for a claim.
-void answer_claim(RpcCall& call, ClaimCounter& counter, const ClaimRange& range);
+/// Answers a call that asks for a claim, or only says what is done.
+void answer_claim(RpcCall& call, ClaimCounter& counter, const RemoteHeader& header);
 
 }  // namespace cohort

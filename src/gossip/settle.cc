@@ -9,6 +9,19 @@ namespace {
 
 constexpr auto kPause = std::chrono::microseconds(200);
 
+/// What a worker that gives up adds to the count, so that all others see it at once.
+constexpr std::int64_t kGivenUp = -1'000'000'000;
+
+std::string lost_key(const SettleOptions& options) {
+  return options.key + "/lost";
+}
+
+[[noreturn]] void give_up_on(int rank) {
+  throw Error(ErrorCode::peer_lost,
+              fmt::format("rank {} is gone before the workers came together", rank))
+      .about_rank(rank);
+}
+
 }  // namespace
 
 void settle(PeerBoxes& boxes, Store& store, const SettleOptions& options,
@@ -20,10 +33,11 @@ void settle(PeerBoxes& boxes, Store& store, const SettleOptions& options,
     counted |= first;
     settled = store.add(options.key, first ? 1 : 0);
     if (settled >= options.world) break;
+    if (settled < 0) give_up_on(std::stoi(store.get(lost_key(options), options.deadline)));
     if (const auto lost = boxes.lost_peer()) {
-      throw Error(ErrorCode::peer_lost,
-                  fmt::format("rank {} is gone before the workers came together", *lost))
-          .about_rank(*lost);
+      store.set(lost_key(options), std::to_string(*lost));
+      store.add(options.key, kGivenUp);
+      give_up_on(*lost);
     }
     if (options.deadline.passed()) {
       fail(ErrorCode::timeout, "only {} of {} workers came together in time", settled,

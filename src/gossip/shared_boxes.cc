@@ -8,33 +8,25 @@
 namespace cohort {
 namespace {
 
-// The region: one line with the claims, then the boxes by sender and receiver.
-struct alignas(64) ClaimLine {
-  ClaimCounter counter;
-};
-
-class SharedClaims : public Claims {
- public:
-  SharedClaims(ClaimCounter& counter, const ClaimRange& range) : counter_(counter), range_(range) {}
-
-  std::optional<Claim> next() override { return counter_.next(range_); }
-  void stop() override { counter_.stop(); }
-  bool stopped() override { return counter_.stopped(); }
-
- private:
-  ClaimCounter& counter_;
-  ClaimRange range_;
+// The region: the claims, a line for every worker, then the boxes by sender and receiver.
+struct alignas(64) Presence {
+  std::atomic<std::uint32_t> left;
 };
 
 class SharedBoxes : public PeerBoxes {
  public:
   SharedBoxes(const PeerBoxesOptions& options, Engine& engine)
-      : region_(make_region(options, engine)),
+      : rank_(engine.rank()),
+        world_(engine.world()),
+        region_(make_region(options, engine)),
         watch_(engine.shared_regions()->watch()),
-        claims_(reinterpret_cast<ClaimLine*>(region_.data())->counter,
-                {.parts = engine.world(), .end_step = options.end_step}) {
+        counter_(region_.first(ClaimCounter::bytes_needed(world_)), world_, options.claims),
+        claims_(counter_, rank_),
+        known_lost_(static_cast<std::size_t>(world_)) {
     const std::size_t size = Box::bytes_needed(options.message_bytes);
-    auto rest = region_.subspan(sizeof(ClaimLine));
+    auto rest = region_.subspan(ClaimCounter::bytes_needed(world_));
+    workers_ = {reinterpret_cast<Presence*>(rest.data()), static_cast<std::size_t>(world_)};
+    rest = rest.subspan(workers_.size_bytes());
     for (int from = 0; from < engine.world(); ++from) {
       for (const int to : targets_of(options.topology, from, engine.world())) {
         const Box box(rest.first(size));
@@ -46,7 +38,7 @@ class SharedBoxes : public PeerBoxes {
   }
 
   bool put(int peer, const Parcel& parcel, WhenFull when) override {
-    if (!outgoing_.at(peer).put(parcel, when)) return false;
+    if (lost(peer) || !outgoing_.at(peer).put(parcel, when)) return false;
     sent_ += parcel.message.size();
     return true;
   }
@@ -60,7 +52,27 @@ class SharedBoxes : public PeerBoxes {
   }
 
   bool idle() override { return true; }
-  std::optional<int> lost_peer() override { return watch_.dead_rank(); }
+
+  bool lost(int peer) override {
+    const auto index = static_cast<std::size_t>(peer);
+    if (!known_lost_[index]) {
+      known_lost_[index] =
+          workers_[index].left.load(std::memory_order_relaxed) != 0 || watch_.is_dead(peer);
+    }
+    return known_lost_[index];
+  }
+
+  std::optional<int> lost_peer() override {
+    for (int peer = 0; peer < world_; ++peer) {
+      if (peer != rank_ && lost(peer)) return peer;
+    }
+    return std::nullopt;
+  }
+
+  void leave() noexcept override {
+    workers_[static_cast<std::size_t>(rank_)].left.store(1, std::memory_order_relaxed);
+  }
+
   Claims& claims() override { return claims_; }
   std::uint64_t bytes_sent() const override { return sent_; }
   std::uint64_t bytes_received() const override { return received_; }
@@ -71,13 +83,20 @@ class SharedBoxes : public PeerBoxes {
     for (int from = 0; from < engine.world(); ++from) {
       boxes += targets_of(options.topology, from, engine.world()).size();
     }
-    const std::size_t bytes = sizeof(ClaimLine) + boxes * Box::bytes_needed(options.message_bytes);
+    const std::size_t bytes = ClaimCounter::bytes_needed(engine.world()) +
+                              static_cast<std::size_t>(engine.world()) * sizeof(Presence) +
+                              boxes * Box::bytes_needed(options.message_bytes);
     return engine.shared_regions()->region(bytes, Deadline::in(options.timeout));
   }
 
+  int rank_;
+  int world_;
   std::span<std::byte> region_;
   PeerWatch watch_;
-  SharedClaims claims_;
+  ClaimCounter counter_;
+  CountedClaims claims_;
+  std::span<Presence> workers_;
+  std::vector<bool> known_lost_;
   std::map<int, Box> outgoing_;
   std::map<int, Box> incoming_;
   std::uint64_t sent_ = 0;

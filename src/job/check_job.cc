@@ -136,6 +136,19 @@ void check_cluster(const ClusterOptions& cluster) {
        cluster.engine, cluster.replication, threads ? "threads" : "processes", one_of(fitting));
 }
 
+void check_losses(const ClusterOptions& cluster) {
+  if (cluster.min_workers > cluster.workers) {
+    fail(ErrorCode::invalid, "cluster.min_workers is {}, more than the {} workers there are",
+         cluster.min_workers, cluster.workers);
+  }
+  if (cluster.silence_lost_seconds < cluster.silence_warn_seconds) {
+    fail(ErrorCode::invalid,
+         "cluster.silence_lost_seconds is {}, before the warning at cluster.silence_warn_seconds = "
+         "{}; make it larger",
+         cluster.silence_lost_seconds, cluster.silence_warn_seconds);
+  }
+}
+
 }  // namespace
 
 void check_job(const Job& job) {
@@ -148,6 +161,7 @@ void check_job(const Job& job) {
   make_optimizer(job.train.optimizer);
   check_schedule(job.train.schedule);
   check_cluster(job.cluster);
+  check_losses(job.cluster);
   check_strategy(job);
 }
 

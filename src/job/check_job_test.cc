@@ -124,6 +124,15 @@ TEST(CheckJob, LimitsHoldForProgramsToo) {
       HasSubstr("train.optimizer.lr must be a finite number, but is nan"));
 }
 
+TEST(CheckJob, CheckpointsAreKeptInTwosAndMore) {
+  EXPECT_THAT(objection([](Job& j) { j.checkpoint.keep = 1; }),
+              HasSubstr("checkpoint.keep must be at least 2, but is 1"));
+  EXPECT_THAT(objection([](Job& j) { j.checkpoint.every_seconds = -1; }),
+              HasSubstr("checkpoint.every_seconds"));
+  EXPECT_THAT(objection([](Job& j) { j.checkpoint.every_steps = -1; }),
+              HasSubstr("checkpoint.every_steps"));
+}
+
 TEST(CheckJob, OptimizerAndScheduleAreChecked) {
   EXPECT_THAT(objection([](Job& j) { j.train.optimizer.kind = "adma"; }), HasSubstr("adam"));
   EXPECT_THAT(objection([](Job& j) { j.train.schedule.kind = "step"; }), HasSubstr("step_size"));
@@ -168,6 +177,13 @@ TEST(CheckJob, EngineFitsTheReplication) {
   EXPECT_EQ(in_graph("auto"), "");
   EXPECT_EQ(in_graph("inproc"), "");
   EXPECT_THAT(in_graph("shm"), HasSubstr("it can be auto or inproc"));
+}
+
+TEST(CheckJob, WhoIsLostWhenMakesSense) {
+  EXPECT_THAT(objection([](Job& job) { job.cluster.min_workers = 2; }),
+              AllOf(HasSubstr("cluster.min_workers is 2"), HasSubstr("1 workers")));
+  EXPECT_THAT(objection([](Job& job) { job.cluster.silence_lost_seconds = 2; }),
+              HasSubstr("silence_warn_seconds = 5"));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ void check_keys_are_read(const StrategyOptions& strategy) {
       {"algorithm", strategy.algorithm != standard.algorithm, {"allreduce"}},
       {"consistency", strategy.consistency != standard.consistency, {"parameter-server"}},
       {"staleness", strategy.staleness != standard.staleness, {"parameter-server"}},
+      {"replicas", strategy.replicas != standard.replicas, {"parameter-server", "averaging"}},
       {"quorum", strategy.quorum != standard.quorum, {"parameter-server", "averaging"}},
       {"late", strategy.late != standard.late, {"parameter-server", "averaging"}},
       {"push", strategy.push != standard.push, {"parameter-server"}},
@@ -96,6 +97,15 @@ void check_servers(const Job& job) {
   }
 }
 
+void check_replicas(const Job& job) {
+  if (job.strategy.replicas == 1 || job.cluster.servers > 1) return;
+  fail(ErrorCode::invalid,
+       "strategy.replicas is {}, but there is no other server for a copy: cluster.servers is {}; "
+       "set "
+       "it to 2 or more",
+       job.strategy.replicas, job.cluster.servers);
+}
+
 void check_outer(const StrategyOptions& strategy) {
   if (strategy.outer.kind == "mean" || strategy.outer.momentum < 1) return;
   fail(ErrorCode::invalid, "strategy.outer.momentum is {}; it must be below 1",
@@ -114,6 +124,7 @@ void check_strategy(const Job& job) {
   check_push(job.strategy);
   check_compression(job.strategy);
   check_servers(job);
+  check_replicas(job);
   check_outer(job.strategy);
 }
 

@@ -74,5 +74,15 @@ TEST(CheckStrategy, ServersNeedAStrategyThatUsesThem) {
               AllOf(HasSubstr("cluster.servers is 1"), HasSubstr("parameter-server")));
 }
 
+TEST(CheckStrategy, ACopyNeedsAnotherServer) {
+  EXPECT_THAT(objection([](Job& job) { job.strategy.replicas = 2; }),
+              HasSubstr("cluster.servers is 1"));
+  EXPECT_EQ(objection([](Job& job) {
+              job.strategy.replicas = 2;
+              job.cluster.servers = 2;
+            }),
+            "");
+}
+
 }  // namespace
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -129,7 +130,9 @@ struct Change {
         limits.choices.empty() ? "a \"quoted\" \\ line\nof text, \xc3\xa9" : limits.choices.back();
     if (value == before && !limits.choices.empty()) value = limits.choices.front();
   }
-  void operator()(std::int64_t& value) const { value += 3; }
+  void operator()(std::int64_t& value) const {
+    value = static_cast<std::int64_t>(std::min(static_cast<double>(value) + 3, limits.most));
+  }
   void operator()(std::uint64_t& value) const { value = 0xfedcba9876543210u; }
   void operator()(double& value) const { value = value * 0.3 + 1e-7; }
   void operator()(std::optional<double>& value) const { value = 1.0 / 3; }

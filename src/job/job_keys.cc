@@ -188,6 +188,10 @@ Keys strategy_keys() {
        choice({"none", "1/staleness", "(1+staleness)^-a"})},
       {"strategy.weight_power", in<&Job::strategy, &S::weight_power>,
        "The a of `(1+staleness)^-a`.", at_least(0)},
+      {"strategy.replicas", in<&Job::strategy, &S::replicas>,
+       "Strategies with servers: 2 keeps a copy of every shard on another server, brought up to "
+       "date before a push is acknowledged.",
+       between(1, 2)},
       {"strategy.mode", in<&Job::strategy, &S::mode>,
        "`averaging`: wait for all workers, or average as soon as `quorum` have arrived.",
        choice({"sync", "partial"})},
@@ -241,6 +245,16 @@ Keys run_keys() {
        "BLAS and OpenMP threads of a worker; 0 divides the cores by the workers.", at_least(0)},
       {"cluster.pin", in<&Job::cluster, &ClusterOptions::pin>,
        "Bind every worker to its share of the cores."},
+      {"cluster.max_restarts", in<&Job::cluster, &ClusterOptions::max_restarts>,
+       "How many lost tasks are replaced within ten minutes, before the run gives up.",
+       at_least(0)},
+      {"cluster.min_workers", in<&Job::cluster, &ClusterOptions::min_workers>,
+       "As long as so many workers are left they go on without the lost; 0 needs all.",
+       at_least(0)},
+      {"cluster.silence_warn_seconds", in<&Job::cluster, &ClusterOptions::silence_warn_seconds>,
+       "A task that gives no sign of life for so long is warned of.", between(0.1, 1e6)},
+      {"cluster.silence_lost_seconds", in<&Job::cluster, &ClusterOptions::silence_lost_seconds>,
+       "A task that gives no sign of life for so long is declared lost.", between(0.1, 1e6)},
 
       {"log.every_steps", in<&Job::log, &LogOptions::every_steps>,
        "Steps between two lines of metrics.jsonl and of the event file.", at_least(1)},
@@ -251,10 +265,14 @@ Keys run_keys() {
        "Write trace.json: what every worker did when (opens in Perfetto)."},
 
       {"checkpoint.every_steps", in<&Job::checkpoint, &CheckpointOptions::every_steps>,
-       "Steps between two checkpoints; 0 writes none. Not written yet in this version.",
+       "Steps between two checkpoints; 0 writes none by steps.", at_least(0)},
+      {"checkpoint.every_seconds", in<&Job::checkpoint, &CheckpointOptions::every_seconds>,
+       "Seconds between two checkpoints, also where `every_steps` is not reached; 0 writes none by "
+       "time.",
        at_least(0)},
       {"checkpoint.keep", in<&Job::checkpoint, &CheckpointOptions::keep>,
-       "How many of the last checkpoints stay.", at_least(1)},
+       "How many of the last checkpoints stay; two at least, so that one of them may be spoiled.",
+       at_least(2)},
   };
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
 
-#include "base/private_memory.h"
 #include "server/request.h"
 #include "server/row_sum.h"
-#include "server/shard.h"
+#include "server/shard_memory.h"
 
 namespace cohort {
 
@@ -18,26 +18,36 @@ struct PushedGradients {
   double weight = 1;
 };
 
-/// The weighted sum of pushes in memory of its own, for pushes whose workers are answered before
-/// the sum is used. Empty at first. One thread at a time.
+/// The weighted sum of pushes in memory of its owner, for pushes whose workers are answered before
+/// the sum is used. Empty at first. There are two areas: a sum that grows is made in the other one,
+/// and what it was before stays. Both may be the same. One thread at a time.
 class GradientSum {
  public:
-  explicit GradientSum(const ShardShape& shape) : shape_(shape) {}
+  GradientSum(const ShardShape& shape, std::array<KeptArea, 2> areas)
+      : shape_(shape), areas_(std::move(areas)) {}
 
   bool empty() const { return pushes_ == 0; }
   std::size_t pushes() const { return pushes_; }
+  std::size_t area() const { return area_; }
 
   void add(const PushedGradients& push);
   void clear();
+  /// Takes up what another sum left in the memory.
+  void restore(std::size_t area, std::size_t pushes);
 
   /// Valid until the next change.
   PushedGradients gradients() const;
   double square_sum() const;
 
  private:
+  void add_dense(std::span<const float> dense, float weight);
+  void write_rows();
+  void make_views();
+
   ShardShape shape_;
+  std::array<KeptArea, 2> areas_;
+  std::size_t area_ = 0;
   std::size_t pushes_ = 0;
-  PrivateMemory dense_;  // Reserved by the first push, and kept.
   std::vector<RowSum> rows_;
   std::vector<RowsPushed> row_views_;
 };

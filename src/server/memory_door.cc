@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "cluster/peer_watch.h"
 
 namespace cohort {
 
@@ -15,7 +14,6 @@ class MemoryDoor::Guest : public Visit {
 
   void greet(const Hello& hello) {
     if (floats_path_ != hello.floats_path) {
-      watch_ = PeerWatch({static_cast<pid_t>(hello.pid)});
       floats_ = SharedMemory::attach(hello.floats_path);
       floats_path_ = hello.floats_path;
     }
@@ -33,7 +31,6 @@ class MemoryDoor::Guest : public Visit {
 
   bool is_waiting() const { return slot_.posted.load(std::memory_order_acquire) != taken_; }
   bool can_be_taken() const { return is_waiting() && (desk_.has_model() || !needs_model()); }
-  bool is_dead() const { return watch_.is_dead(0); }
 
   void take() {
     ++taken_;
@@ -80,6 +77,7 @@ class MemoryDoor::Guest : public Visit {
     pulls_ = wire.header.pull;
     row_floats_ = 0;
     encoded_.clear();
+    desk_.check_epoch(wire.header);
     if (wire.kind == WireKind::leave) {
       desk_.leave(wire.header.worker);
       return answer({});
@@ -127,7 +125,6 @@ class MemoryDoor::Guest : public Visit {
 
   DoorSlot& slot_;
   ServerDesk& desk_;
-  PeerWatch watch_;
   std::string floats_path_;
   SharedMemory floats_;
   SharedMemory side_;
@@ -169,14 +166,6 @@ void MemoryDoor::take_all() {
   for (const auto& guest : guests_) {
     if (guest && guest->can_be_taken()) guest->take();
   }
-}
-
-int MemoryDoor::dead_worker() const {
-  for (std::size_t worker = 0; worker < guests_.size(); ++worker) {
-    if (!guests_[worker] || desk_.has_left(static_cast<int>(worker))) continue;
-    if (guests_[worker]->is_dead()) return static_cast<int>(worker);
-  }
-  return -1;
 }
 
 }  // namespace cohort

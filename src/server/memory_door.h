@@ -28,9 +28,6 @@ class MemoryDoor {
   /// Takes every request that waits.
   void take_all();
 
-  /// A worker of this host whose process has ended, or -1.
-  int dead_worker() const;
-
  private:
   class Guest;
 

@@ -1,7 +1,6 @@
 #include <cstring>
 
 #include "base/fail.h"
-#include "rpc/rpc.h"
 #include "server/door.h"
 #include "server/server_link.h"
 
@@ -72,17 +71,14 @@ class MemoryLink : public ServerLink {
   bool is_answered() const { return slot_.answered.load(std::memory_order_acquire) == posted_; }
   std::size_t half() const { return side_.size() / 2; }
 
-  /// Tells the server which memory is this worker's. It waits for nobody else, so it is quick.
+  /// Tells the server which memory is this worker's.
   void greet(std::size_t half_bytes, Deadline deadline) {
     side_ = SharedMemory::create(2 * ((half_bytes + 63) / 64 * 64));
     options_.hello.side_path = side_.path();
-    WireHead head{.kind = WireKind::hello};
-    head.header.worker = options_.worker;
-    Bytes greeting;
-    write_request(greeting, head, {}, {});
-    const std::string text = to_text(options_.hello);
-    RpcClient client(options_.address.rpc);
-    client.call({greeting, std::as_bytes(std::span(text.data(), text.size()))}, deadline);
+    RequestHeader from;
+    from.epoch = options_.epoch;
+    from.worker = options_.worker;
+    greet_server(options_.address.rpc, from, options_.hello, deadline);
   }
 
   MemoryLinkOptions options_;

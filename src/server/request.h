@@ -19,6 +19,7 @@ namespace cohort {
 
 /// Plain data: it is written to shared memory as it is, and sent as bytes.
 struct RequestHeader {
+  std::int64_t epoch = 0;  ///< Of the membership: which group of workers this is of.
   std::int32_t worker = 0;
   bool push = false;   ///< Dense gradients or delta, and rows.
   bool pull = false;   ///< Of the dense parameters.
@@ -47,6 +48,8 @@ struct ReplyHeader {
   double loss = 0;                  ///< sync: the sum of all workers' losses.
   double square_sum = 0;            ///< Of this shard's gradients as summed up, where wanted.
   double held_seconds = 0;          ///< The time this request waited for other workers.
+  bool has_model = false;           ///< look: there is one,
+  std::uint64_t model_floats = 0;   ///< with so many floats, slots included.
   bool claim_end = false;           ///< There is no work left.
   std::int64_t claim_step = 0;
   std::int32_t claim_part = 0;

@@ -96,6 +96,13 @@ void check_pushed_rows(const Request& request, const ShardShape& shape) {
 
 }  // namespace
 
+void check_epoch(const RequestHeader& header, std::int64_t epoch) {
+  if (header.epoch == epoch) return;
+  fail(ErrorCode::cancelled,
+       "this server serves group {} of the workers, the message is of group {}", epoch,
+       header.epoch);
+}
+
 void check_shape(const ShardShape& shape) {
   for (const TableShape& table : shape.tables) {
     if (table.end_row >= table.first_row && table.width > 0) continue;

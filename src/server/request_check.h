@@ -5,6 +5,9 @@
 
 namespace cohort {
 
+/// Throws Error(cancelled) for a message of another group of workers than the one served.
+void check_epoch(const RequestHeader& header, std::int64_t epoch);
+
 /// Throws Error(invalid) for a shape that is none.
 void check_shape(const ShardShape& shape);
 

@@ -4,21 +4,21 @@
 #include <span>
 
 #include "server/row_sum.h"
-#include "server/shard.h"
+#include "server/shard_memory.h"
 #include "server/trained_floats.h"
 
 namespace cohort {
 
 /// A shard's rows of one table. An update touches only the rows it has gradients of, also by rules
-/// that would change others (momentum, weight decay). One thread at a time. All rows given to it
-/// must be its own.
+/// that would change others (momentum, weight decay), after what they were is saved.
+/// One thread at a time. All rows given to it must be its own.
 class RowTable {
  public:
   /// The optimizer must outlive it.
-  RowTable(const TableShape& shape, const Optimizer& optimizer);
+  RowTable(const TableArea& area, const Optimizer& optimizer);
 
-  std::size_t width() const { return shape_.width; }
-  std::span<float> values() const { return floats_.values(); }
+  std::size_t width() const { return area_.shape.width; }
+  const FloatsArea& floats() const { return floats_.floats(); }
 
   /// Writes copies of the rows one after the other.
   void copy_rows(std::span<const std::uint32_t> rows, std::span<float> out) const;
@@ -28,7 +28,7 @@ class RowTable {
  private:
   std::size_t offset_of(std::uint32_t row) const;
 
-  TableShape shape_;
+  TableArea area_;
   TrainedFloats floats_;
 };
 

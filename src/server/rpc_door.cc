@@ -3,17 +3,29 @@
 #include <optional>
 
 #include "base/fail.h"
+#include "server/replica_message.h"
+#include "server/request_check.h"
 
 namespace cohort {
 namespace {
 
-void reply_nothing(RpcCall& call) {
-  static const std::vector<std::byte> nothing = [] {
-    std::vector<std::byte> bytes(kReplyBytes);
-    bytes.resize(begin_reply(bytes, {}, 0, 0).size());
-    return bytes;
-  }();
-  call.reply({nothing});
+Bytes reply_of(const ReplyHeader& header) {
+  Bytes bytes(kReplyBytes);
+  bytes.resize(begin_reply(bytes, header, 0, 0).size());
+  return bytes;
+}
+
+void reply_with(RpcCall& call, const ReplyHeader& header) {
+  const auto bytes = std::make_shared<const Bytes>(reply_of(header));
+  call.reply({*bytes}, [bytes] {});
+}
+
+bool is_replica(std::span<const std::byte> message) {
+  try {
+    return kind_of(message) == WireKind::replica;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::span<const float> as_floats(std::span<const std::byte> bytes) {
@@ -100,24 +112,51 @@ class RpcDoor::Caller : public Visit, public std::enable_shared_from_this<Caller
   std::vector<std::byte> head_;
 };
 
+/// A reply that brings a model.
+struct RpcDoor::ModelReply {
+  std::atomic<bool> is_free = true;  ///< gRPC reads it no more.
+  Bytes head = {};
+  std::vector<float> floats = {};
+};
+
 RpcDoor::RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& memory)
     : desk_(desk),
       memory_(memory),
       come_(static_cast<std::size_t>(options.rules.workers)),
+      watches_(static_cast<std::size_t>(options.rules.workers)),
       copies_(static_cast<std::size_t>(options.rules.workers)),
       compressed_(desk.compresses()),
       callers_(static_cast<std::size_t>(options.rules.workers)),
+      replica_memory_(options.replica_memory),
+      epoch_(options.epoch),
       server_(options.address, [this](auto call) { put(std::move(call)); }) {}
 
 RpcDoor::~RpcDoor() = default;
 
+/// On a thread of gRPC.
 void RpcDoor::put(std::unique_ptr<RpcCall> call) {
+  if (is_replica(call->request())) return take_replica_call(*call);
   {
     const std::lock_guard lock(mutex_);
     calls_.push_back(std::move(call));
     waiting_.fetch_add(1, std::memory_order_release);
   }
   memory_.bell().notify();
+}
+
+/// Not on the desk's thread: that one may be waiting for this server's own copy to be kept, by a
+/// server that in its turn waits for this one.
+void RpcDoor::take_replica_call(RpcCall& call) {
+  try {
+    const WireRequest wire = read_request(call.request());
+    check_epoch(wire.header, epoch_);
+    if (replica_memory_.empty()) fail(ErrorCode::invalid, "this server keeps no copies");
+    const std::lock_guard lock(replica_mutex_);
+    take_replica(wire.rest, replica_memory_);
+    reply_with(call, {});
+  } catch (const Error& error) {
+    call.fail(error);
+  }
 }
 
 void RpcDoor::take_all() {
@@ -131,34 +170,87 @@ void RpcDoor::take_all() {
 }
 
 void RpcDoor::take(std::unique_ptr<RpcCall> call) {
-  RpcCall* const answering = call.get();
   try {
-    const WireRequest wire = read_request(answering->request());
+    const WireRequest wire = read_request(call->request());
     const int worker = wire.header.worker;
     if (worker < 0 || static_cast<std::size_t>(worker) >= come_.size()) {
       fail(ErrorCode::invalid, "a call came from worker {}; the workers are 0 to {}", worker,
            come_.size() - 1);
     }
+    desk_.check_epoch(wire.header);
     come_[static_cast<std::size_t>(worker)] = true;
-    if (wire.kind == WireKind::hello) {
-      memory_.greet(worker, hello_from(wire.rest));
-    } else if (wire.kind == WireKind::leave) {
-      desk_.leave(worker);
-    } else if (wire.kind == WireKind::initialise) {
-      const FirstModel model = read_first_model(wire.rest);
-      desk_.initialise(model.shape, model.dense, model.tables);
-    } else if (!desk_.has_model()) {
-      early_.push_back(std::move(call));
-      return;
-    } else {
-      return take_exchange(std::move(call), wire);
+    switch (wire.kind) {
+      case WireKind::hello:
+        take_hello(worker, hello_from(wire.rest));
+        return reply_with(*call, {});
+      case WireKind::leave:
+        desk_.leave(worker);
+        return reply_with(*call, {});
+      case WireKind::look:
+        return reply_with(*call, desk_.look());
+      case WireKind::read:
+        return take_read(*call, wire);
+      case WireKind::initialise:
+        desk_.initialise(read_model_message(wire.rest));
+        reply_with(*call, {});
+        for (auto& early : std::exchange(early_, {})) take(std::move(early));
+        return;
+      case WireKind::replica:  // See put().
+        fail(ErrorCode::corrupt, "a copy of a shard cannot be read");
+      case WireKind::exchange:
+        if (desk_.has_model()) return take_exchange(std::move(call), wire);
+        early_.push_back(std::move(call));
+        return;
     }
-    reply_nothing(*answering);
-    if (wire.kind != WireKind::initialise) return;
-    for (auto& early : std::exchange(early_, {})) take(std::move(early));
   } catch (const Error& error) {
     if (call) call->fail(error);
   }
+}
+
+void RpcDoor::take_hello(int worker, const Hello& hello) {
+  watches_[static_cast<std::size_t>(worker)] = PeerWatch({static_cast<pid_t>(hello.pid)});
+  if (!hello.floats_path.empty()) memory_.greet(worker, hello);
+  model_path_.clear();  // The same path may mean other memory by now.
+}
+
+int RpcDoor::dead_worker() const {
+  for (std::size_t worker = 0; worker < watches_.size(); ++worker) {
+    const int number = static_cast<int>(worker);
+    if (!desk_.has_left(number) && watches_[worker].is_dead(0)) return number;
+  }
+  return -1;
+}
+
+/// The desk's thread only copies the floats; they travel while it goes on.
+void RpcDoor::take_read(RpcCall& call, const WireRequest& wire) {
+  if (!model_reply_ || !model_reply_->is_free.exchange(false)) {
+    model_reply_ = std::make_shared<ModelReply>();
+    model_reply_->is_free = false;
+  }
+  const auto reply = model_reply_;
+  std::span<float> floats = memory_for_model(wire.rest);
+  const bool travels = floats.empty();
+  if (travels) {
+    reply->floats.resize(desk_.look().model_floats);
+    floats = reply->floats;
+  }
+  const ModelMessage model = desk_.read(floats);
+  reply->head = reply_of({.version = model.version});
+  write_model(reply->head, model);
+  MessageParts parts = {reply->head};
+  if (travels) parts.push_back(std::as_bytes(model.floats));
+  call.reply(parts, [reply] { reply->is_free = true; });
+}
+
+/// Empty where no memory is named.
+std::span<float> RpcDoor::memory_for_model(std::span<const std::byte> path) {
+  if (path.empty()) return {};
+  const std::string name(reinterpret_cast<const char*>(path.data()), path.size());
+  if (name != model_path_) {
+    model_memory_ = SharedMemory::attach(name);
+    model_path_ = name;
+  }
+  return {reinterpret_cast<float*>(model_memory_.data()), model_memory_.size() / sizeof(float)};
 }
 
 void RpcDoor::take_exchange(std::unique_ptr<RpcCall> call, const WireRequest& wire) {

@@ -1,8 +1,11 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <random>
 #include <thread>
 
 #include "base/fail.h"
+#include "cluster/host_id.h"
 #include "rpc/rpc.h"
 #include "server/server_link.h"
 
@@ -13,12 +16,18 @@ namespace {
 /// deadline; by its number the server knows it, and does nothing twice.
 class RpcLink : public ServerLink {
  public:
-  RpcLink(const ServerAddress& address, std::span<const float> outgoing)
-      : address_(address),
-        outgoing_(outgoing),
-        watch_(watch_server(address)),
-        client_(address.rpc),
-        number_(std::uint64_t{std::random_device()()} << 32) {}
+  RpcLink(const RpcLinkOptions& options, Deadline deadline)
+      : address_(options.address),
+        outgoing_(options.outgoing),
+        watch_(watch_server(options.address)),
+        client_(options.address.rpc),
+        number_(std::uint64_t{std::random_device()()} << 32) {
+    if (address_.host != host_id()) return;
+    RequestHeader from;
+    from.epoch = options.epoch;
+    from.worker = options.worker;
+    greet_server(address_.rpc, from, {.pid = ::getpid()}, deadline);
+  }
 
   void start(const LinkRequest& request, Deadline deadline) override {
     pending_.reset();  // It reads what changes now.
@@ -41,7 +50,8 @@ class RpcLink : public ServerLink {
         place_rows(reply, wanted_);
         return {.header = reply.header, .pulled = reply.rest};
       } catch (const Error& error) {
-        const bool lost = error.code() == ErrorCode::peer_lost;
+        // A server that blames a worker has answered.
+        const bool lost = error.code() == ErrorCode::peer_lost && !error.rank();
         if (!lost || !may_try_again_ || deadline.passed()) throw;
       }
       try_again(deadline);
@@ -72,9 +82,8 @@ class RpcLink : public ServerLink {
 
 }  // namespace
 
-std::unique_ptr<ServerLink> make_rpc_link(const ServerAddress& address,
-                                          std::span<const float> outgoing) {
-  return std::make_unique<RpcLink>(address, outgoing);
+std::unique_ptr<ServerLink> make_rpc_link(const RpcLinkOptions& options, Deadline deadline) {
+  return std::make_unique<RpcLink>(options, deadline);
 }
 
 }  // namespace cohort

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cluster/host_id.h"
 #include "server/memory_door.h"
+#include "server/replica_link.h"
 #include "server/rpc_door.h"
 #include "server/server_desk.h"
 #include "server/server_link.h"
@@ -16,10 +17,17 @@ namespace {
 // How often a server that has nothing to do looks whether somebody is gone.
 constexpr auto kLookAround = std::chrono::milliseconds(100);
 
+/// A change that could not be copied cannot be answered, so the server ends. Not an Error: those
+/// are answers.
+struct ReplicaLost {
+  Error error;
+};
+
 class Server {
  public:
   Server(const ServerOptions& options, Store& store)
       : options_(options),
+        store_(store),
         desk_(options),
         memory_(options.rules.workers, desk_),
         rpc_(options, desk_, memory_),
@@ -32,13 +40,10 @@ class Server {
   }
 
   ServerResult run() {
-    while (!desk_.all_have_left()) {
-      wait_.until(
-          memory_.bell(), [&] { return memory_.has_visitors() || rpc_.has_visitors(); },
-          Deadline::in(kLookAround), [] {});
-      rpc_.take_all();
-      memory_.take_all();
-      if (Clock::now() >= look_around_at_ && !look_around()) break;
+    try {
+      serve();
+    } catch (const ReplicaLost& lost) {
+      throw lost.error;
     }
     ServerResult result;
     if (const Shard* shard = desk_.shard()) {
@@ -49,10 +54,38 @@ class Server {
   }
 
  private:
+  void serve() {
+    if (options_.replicas > 1) replicate();
+    while (!desk_.all_have_left()) {
+      wait_.until(
+          memory_.bell(), [&] { return memory_.has_visitors() || rpc_.has_visitors(); },
+          Deadline::in(kLookAround), [] {});
+      rpc_.take_all();
+      memory_.take_all();
+      if (Clock::now() >= look_around_at_ && !look_around()) return;
+    }
+  }
+
+  void replicate() {
+    if (options_.servers < 2 || options_.memory.empty() || options_.replica_memory.empty()) {
+      fail(ErrorCode::invalid,
+           "server {} shall have a copy; that needs two servers at least and lasting memory",
+           options_.server);
+    }
+    replica_ = std::make_unique<ReplicaLink>(options_, store_);
+    desk_.replicate_by([this](const ShardMemory& memory, ReplicaMessage::Kind kind) {
+      try {
+        replica_->send(memory, kind);
+      } catch (const Error& error) {
+        throw ReplicaLost{error};
+      }
+    });
+  }
+
   /// False when the server shall end.
   bool look_around() {
     look_around_at_ = Clock::now() + kLookAround;
-    for (int dead = memory_.dead_worker(); dead >= 0; dead = memory_.dead_worker()) {
+    for (int dead = rpc_.dead_worker(); dead >= 0; dead = rpc_.dead_worker()) {
       log_warn("server {}: worker {} is gone", options_.server, dead);
       desk_.leave(dead);
     }
@@ -67,6 +100,8 @@ class Server {
   }
 
   ServerOptions options_;
+  Store& store_;
+  std::unique_ptr<ReplicaLink> replica_;
   ServerDesk desk_;
   MemoryDoor memory_;
   RpcDoor rpc_;

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/deadline.h"
@@ -14,11 +15,23 @@ namespace cohort {
 struct ServerOptions {
   int server = 0;
   ShardRules rules;
-  std::optional<WorkBoard::Options> board = {};  ///< Server 0, where work is handed out.
-  std::string address = "unix";                  ///< Where to listen for gRPC; see RpcServer.
-  int cores = 1;                                 ///< That the local processes may use.
-  Duration timeout;                              ///< For workers to appear.
-  std::function<bool()> give_up = {};            ///< Asked now and then; true ends the server.
+  /// Server 0, where work is handed out. What is left to do is rather what the memory says, or the
+  /// first model, where they say anything.
+  std::optional<WorkBoard::Options> board = {};
+  std::int64_t epoch = 0;  ///< Of the membership; messages of another one are refused.
+  /// Where the shard and the board of work are kept: memory that outlives the server, zeroed at
+  /// first, and settled (settle_shards) since the last server there. Empty: memory of the server.
+  std::span<std::byte> memory = {};
+  /// 2: this shard has a copy on the next server, brought up to date before a push is answered, and
+  /// the copy of the server before is kept in `replica_memory`, as large as that one's memory.
+  /// Needs `memory`, and more than one server.
+  int replicas = 1;
+  int servers = 1;  ///< Of the run.
+  std::span<std::byte> replica_memory = {};
+  std::string address = "unix";        ///< Where to listen for gRPC; see RpcServer.
+  int cores = 1;                       ///< That the local processes may use.
+  Duration timeout;                    ///< For workers to appear.
+  std::function<bool()> give_up = {};  ///< Asked now and then; true ends the server.
 };
 
 struct ServerResult {

@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "cluster/host_id.h"
+#include "rpc/rpc.h"
 #include "server/server_link.h"
 
 namespace cohort {
@@ -34,6 +35,15 @@ PeerWatch watch_server(const ServerAddress& address) {
 void check_server(const PeerWatch& watch, const ServerAddress& address) {
   if (!watch.is_dead(0)) return;
   fail(ErrorCode::peer_lost, "its process {} has ended", address.pid);
+}
+
+void greet_server(const std::string& rpc_address, const RequestHeader& from, const Hello& hello,
+                  Deadline deadline) {
+  Bytes greeting;
+  write_request(greeting, {.kind = WireKind::hello, .header = from}, {}, {});
+  const std::string text = to_text(hello);
+  RpcClient client(rpc_address);
+  client.call({greeting, std::as_bytes(std::span(text.data(), text.size()))}, deadline);
 }
 
 std::string server_key(int server) {

@@ -19,12 +19,10 @@ namespace cohort {
 struct ClientOptions {
   int worker = 0;
   int servers = 1;
-  std::size_t dense = 0;                   ///< Floats of the model outside tables.
+  std::int64_t epoch = 0;  ///< Of the membership; servers refuse requests of another one.
+  std::size_t dense = 0;   ///< Floats of the model outside tables.
   std::vector<MatrixShape> matrices = {};  ///< Within them.
-  struct Table {
-    std::uint32_t rows = 0;
-    std::uint32_t width = 0;
-  };
+  using Table = TableSize;
   std::vector<Table> tables = {};
   CompressionOptions compression;
   double momentum = 0;  ///< Of ErrorFeedback.
@@ -32,6 +30,19 @@ struct ClientOptions {
   bool share_memory = true;  ///< With servers of this host; otherwise everything goes by gRPC.
   int cores = 1;             ///< That the local ranks may use.
   Duration timeout;          ///< For any one answer.
+};
+
+/// A model with the slots of the servers' optimizer, as the servers keep it together. It is large
+/// and read again and again: whoever fills one uses the vectors it has.
+struct ServerModel {
+  struct Part {
+    std::vector<float> values = {};
+    std::vector<std::vector<float>> slots = {};  ///< One per Optimizer::slots(); empty: all zero.
+  };
+  Part dense = {};
+  std::vector<Part> tables = {};  ///< Whole, as ClientOptions::tables.
+  std::uint64_t version = 0;      ///< Updates made so far; of several servers the smallest.
+  WorkLeft work = {};             ///< Where work is handed out.
 };
 
 /// What a worker wants of all servers at once; see RequestHeader.
@@ -75,8 +86,18 @@ class ServerClient {
   ServerClient(const ClientOptions& options, Store& store);
   ~ServerClient();
 
-  /// Worker 0, before anybody's first exchange: the first model.
-  void initialise(std::span<const float> dense, const std::vector<std::span<const float>>& tables);
+  /// Whether the servers have a model already, from before this group of workers was formed.
+  bool has_model();
+
+  /// Worker 0, before anybody's first exchange, where the servers have none: the first model.
+  void initialise(const ServerModel& model);
+
+  /// The servers' whole model. Of each server it is what it was between two updates; others may
+  /// push meanwhile. Any worker, at any time between its exchanges.
+  void read_model(ServerModel& model);
+
+  /// Updates the servers had made when this worker last heard of them; the smallest of several.
+  std::uint64_t version() const;
 
   std::span<float> outgoing() const;  ///< What a push brings: `dense` floats.
   std::span<float> incoming() const;  ///< What the last pull brought: `dense` floats.

@@ -8,8 +8,8 @@
 #include <set>
 #include <thread>
 
-#include "base/fail.h"
 #include "server/run_server.h"
+#include "server/server_test_support.h"
 
 namespace cohort {
 namespace {
@@ -18,83 +18,6 @@ using testing::Each;
 using testing::FloatEq;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-constexpr auto kTimeout = std::chrono::seconds(30);
-
-ServerOptions server_options(int server, int workers, ShardRules::Consistency consistency) {
-  ServerOptions options;
-  options.server = server;
-  options.rules.workers = workers;
-  options.rules.consistency = consistency;
-  options.rules.optimizer.kind = "sgd";
-  options.timeout = kTimeout;
-  options.cores = 2;
-  return options;
-}
-
-ClientOptions client_options(int worker, int servers, std::size_t dense, bool memory) {
-  ClientOptions options;
-  options.worker = worker;
-  options.servers = servers;
-  options.dense = dense;
-  options.share_memory = memory;
-  options.cores = 2;
-  options.timeout = kTimeout;
-  return options;
-}
-
-/// Servers of one run, as threads.
-class Servers {
- public:
-  Servers(
-      int count, int workers, ShardRules::Consistency consistency,
-      const std::function<void(ServerOptions&)>& change = [](ServerOptions&) {}) {
-    results_.resize(static_cast<std::size_t>(count));
-    for (int server = 0; server < count; ++server) {
-      ServerOptions options = server_options(server, workers, consistency);
-      change(options);
-      threads_.emplace_back([this, server, options] {
-        results_[static_cast<std::size_t>(server)] = run_server(options, store);
-      });
-    }
-  }
-
-  /// Waits for their end.
-  const std::vector<ServerResult>& results() {
-    for (std::thread& thread : threads_) {
-      if (thread.joinable()) thread.join();
-    }
-    return results_;
-  }
-  ~Servers() { results(); }
-
-  MemoryStore store;
-
- private:
-  std::vector<ServerResult> results_;
-  std::vector<std::thread> threads_;
-};
-
-void run_workers(int workers, const std::function<void(int)>& body) {
-  std::vector<std::thread> threads;
-  for (int worker = 0; worker < workers; ++worker) {
-    threads.emplace_back([&body, worker] { body(worker); });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
-Exchange push_and_pull() {
-  Exchange exchange;
-  exchange.push = exchange.pull = true;
-  exchange.lr = 1;
-  return exchange;
-}
-
-Exchange pull_only() {
-  Exchange exchange;
-  exchange.pull = true;
-  return exchange;
-}
 
 class BothWays : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Client, BothWays, testing::Bool(),
@@ -107,7 +30,7 @@ TEST_P(BothWays, SyncAddsUpWhatAllWorkersPush) {
       Servers running(servers, workers, ShardRules::Consistency::sync);
       run_workers(workers, [&](int worker) {
         ServerClient client(client_options(worker, servers, kDense, GetParam()), running.store);
-        if (worker == 0) client.initialise(std::vector<float>(kDense, 5), {});
+        if (worker == 0) client.initialise(model_of(std::vector<float>(kDense, 5)));
         client.exchange(pull_only());
         EXPECT_THAT(client.incoming(), Each(FloatEq(5)));
         for (int step = 1; step <= 3; ++step) {
@@ -134,7 +57,7 @@ TEST_P(BothWays, AsyncAppliesEveryPushOnce) {
   Servers running(2, kWorkers, ShardRules::Consistency::async);
   run_workers(kWorkers, [&](int worker) {
     ServerClient client(client_options(worker, 2, 50, GetParam()), running.store);
-    if (worker == 0) client.initialise(std::vector<float>(50), {});
+    if (worker == 0) client.initialise(model_of(std::vector<float>(50)));
     client.exchange(pull_only());
     for (int step = 0; step < kSteps; ++step) {
       std::ranges::fill(client.outgoing(), -1.0F);
@@ -152,13 +75,13 @@ TEST_P(BothWays, WorkIsHandedOutOnce) {
   constexpr int kWorkers = 3;
   Servers running(1, kWorkers, ShardRules::Consistency::async, [](ServerOptions& options) {
     options.board = WorkBoard::Options{
-        .workers = kWorkers, .parts = kWorkers, .first_step = 0, .end_step = 20, .bound = 1};
+        .workers = kWorkers, .left = {.parts = kWorkers}, .end_step = 20, .bound = 1};
   });
   std::mutex mutex;
   std::set<std::pair<std::int64_t, int>> done;
   run_workers(kWorkers, [&](int worker) {
     ServerClient client(client_options(worker, 1, 8, GetParam()), running.store);
-    if (worker == 0) client.initialise(std::vector<float>(8), {});
+    if (worker == 0) client.initialise(model_of(std::vector<float>(8)));
     Exchange wanted;
     wanted.claim = true;
     while (const auto claim = client.exchange(wanted).claim) {
@@ -171,11 +94,10 @@ TEST_P(BothWays, WorkIsHandedOutOnce) {
 
 TEST_P(BothWays, AStopEndsTheWork) {
   Servers running(1, 1, ShardRules::Consistency::async, [](ServerOptions& options) {
-    options.board = WorkBoard::Options{
-        .workers = 1, .parts = 1, .first_step = 0, .end_step = 1000, .bound = {}};
+    options.board = WorkBoard::Options{.end_step = 1000};
   });
   ServerClient client(client_options(0, 1, 8, GetParam()), running.store);
-  client.initialise(std::vector<float>(8), {});
+  client.initialise(model_of(std::vector<float>(8)));
   Exchange wanted;
   wanted.claim = true;
   EXPECT_TRUE(client.exchange(wanted).claim);
@@ -194,7 +116,7 @@ TEST_P(BothWays, RowsTravelAlone) {
   ServerClient client(options, running.store);
   std::vector<float> table(kRows * kWidth);
   for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i);
-  client.initialise(std::vector<float>(16), {table});
+  client.initialise(model_of(std::vector<float>(16), {table}));
   const auto before = client.bytes_sent() + client.bytes_received();
   Exchange exchange = push_and_pull();
   exchange.rows = {{{3, 50000, 99999}, std::vector<float>(3 * kWidth, 1.0F)}};
@@ -218,7 +140,7 @@ TEST_P(BothWays, RowsThatNeedMoreRoomGetIt) {
   ClientOptions options = client_options(0, 1, 16, GetParam());
   options.tables = {{kRows, kWidth}};
   ServerClient client(options, running.store);
-  client.initialise(std::vector<float>(16), {std::vector<float>(kRows * kWidth, 2)});
+  client.initialise(model_of(std::vector<float>(16), {std::vector<float>(kRows * kWidth, 2)}));
   std::vector<std::uint32_t> rows(kRows);
   for (std::uint32_t i = 0; i < kRows; ++i) rows[i] = i;
   std::vector<float> values(kRows * kWidth);
@@ -241,7 +163,7 @@ TEST_P(BothWays, CompressedParametersComeNearAndAnExactPullEqual) {
     ServerClient client(options, running.store);
     std::vector<float> first(64);
     for (std::size_t i = 0; i < 64; ++i) first[i] = static_cast<float>(i);
-    client.initialise(first, {});
+    client.initialise(model_of(first));
     client.exchange(pull_only());
     EXPECT_EQ(client.incoming()[63], 63) << "the first pull is plain";
     for (int step = 0; step < 30; ++step) {
@@ -264,7 +186,7 @@ TEST(Client, BothWaysAtOnceGiveTheSame) {
   Servers running(2, 2, ShardRules::Consistency::sync);
   run_workers(2, [&](int worker) {
     ServerClient client(client_options(worker, 2, 100, worker == 0), running.store);
-    if (worker == 0) client.initialise(std::vector<float>(100, 1), {});
+    if (worker == 0) client.initialise(model_of(std::vector<float>(100, 1)));
     client.exchange(pull_only());
     std::ranges::fill(client.outgoing(), 0.25F);
     client.exchange(push_and_pull());
@@ -275,7 +197,7 @@ TEST(Client, BothWaysAtOnceGiveTheSame) {
 TEST_P(BothWays, ARefusalNamesTheServerAndStays) {
   Servers running(1, 1, ShardRules::Consistency::async);
   ServerClient client(client_options(0, 1, 8, GetParam()), running.store);
-  client.initialise(std::vector<float>(8), {});
+  client.initialise(model_of(std::vector<float>(8)));
   Exchange hold = push_and_pull();
   hold.hold = true;
   EXPECT_THAT([&] { client.exchange(hold); },

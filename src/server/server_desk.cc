@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "optimizer/optimizer.h"
+#include "server/request_check.h"
 #include "server/worker_codec.h"
 
 namespace cohort {
@@ -11,20 +13,78 @@ ServerDesk::ServerDesk(const ServerOptions& options)
     : options_(options),
       claims_(static_cast<std::size_t>(options.rules.workers)),
       left_(static_cast<std::size_t>(options.rules.workers)) {
-  if (options.board) board_.emplace(*options.board);
+  auto memory = ShardMemory::find(options.memory);
+  if (memory && options_.board) options_.board->left = memory->work();
+  if (options_.board) board_.emplace(*options_.board);
+  if (memory) open(std::move(*memory));
+}
+
+void ServerDesk::open(ShardMemory memory) {
+  shape_ = memory.shape();
+  shard_ = std::make_unique<Shard>(options_.rules, std::move(memory), board_ ? &*board_ : nullptr);
+  if (replicate_) shard_->replicate_by(replicate_);
+}
+
+void ServerDesk::replicate_by(Shard::Replicate replicate) {
+  replicate_ = std::move(replicate);
+  if (shard_) shard_->replicate_by(replicate_);
 }
 
 bool ServerDesk::compresses() const {
   return cohort::compresses(options_.rules.compression);
 }
 
-void ServerDesk::initialise(const ShardShape& shape, std::span<const float> dense,
-                            const std::vector<std::vector<float>>& tables) {
+void ServerDesk::initialise(const ModelMessage& model) {
   if (shard_) fail(ErrorCode::invalid, "this server has its first model already");
-  auto shard = std::make_unique<Shard>(options_.rules, shape);
-  shard->initialise(dense, tables);
-  shape_ = shape;
-  shard_ = std::move(shard);
+  const bool work_is_given = model.work.next > 0 || !model.work.again.empty();
+  if (board_ && work_is_given) {
+    if (model.work.parts != options_.board->left.parts) {
+      fail(ErrorCode::invalid,
+           "the first model was trained on {} parts of every step; this job makes {} of one",
+           model.work.parts, options_.board->left.parts);
+    }
+    options_.board->left = model.work;
+    board_.emplace(*options_.board);
+  }
+  check_shape(model.shape);
+  const std::size_t slots = make_optimizer(options_.rules.optimizer)->slots().size();
+  open(ShardMemory(model.shape, slots, options_.memory));
+  try {
+    shard_->initialise(model);
+  } catch (const Error&) {
+    shard_.reset();
+    throw;
+  }
+  for (int worker = 0; worker < options_.rules.workers; ++worker) {
+    if (has_left(worker)) shard_->leave(worker);
+  }
+}
+
+void ServerDesk::check_epoch(const RequestHeader& header) const {
+  cohort::check_epoch(header, options_.epoch);
+}
+
+ReplyHeader ServerDesk::look() const {
+  ReplyHeader reply;
+  reply.has_model = has_model();
+  if (!shard_) return reply;
+  reply.version = shard_->version();
+  reply.model_floats = shard_->floats();
+  return reply;
+}
+
+ModelMessage ServerDesk::read(std::span<float> floats) const {
+  if (!shard_) fail(ErrorCode::not_found, "this server has no model yet");
+  if (floats.size() < shard_->floats()) {
+    fail(ErrorCode::invalid, "a model of {} floats shall go where there is room for {}",
+         shard_->floats(), floats.size());
+  }
+  shard_->copy_to(floats);
+  return {.version = shard_->version(),
+          .slots = shard_->slots(),
+          .work = board_ ? board_->left() : WorkLeft(),
+          .shape = shape_,
+          .floats = floats.first(shard_->floats())};
 }
 
 void ServerDesk::take(Request request, Visit& visit) {
@@ -32,7 +92,7 @@ void ServerDesk::take(Request request, Visit& visit) {
   if (board_) {
     if (header.stop) board_->stop();
     if (header.push && header.worker >= 0 && header.worker < options_.rules.workers) {
-      board_->done(header.worker);
+      board_->rest(header.worker);
     }
   }
   if (header.claim) {
@@ -52,6 +112,12 @@ void ServerDesk::finish(int worker, const ReplyHeader& reply, Visit& visit) {
   if (!board_) {
     return visit.refuse(Error(ErrorCode::invalid, "this server hands out no work"));
   }
+  if (board_->unfinished() >= ShardMemory::kMostPieces) {
+    return visit.refuse(Error(
+        ErrorCode::no_space,
+        fmt::format("{} pieces of work were taken and never pushed; no more can be handed out",
+                    board_->unfinished())));
+  }
   WaitingClaim waiting{reply, Clock::now(), &visit};
   if (!try_claim(worker, waiting)) {
     claims_[static_cast<std::size_t>(worker)] = waiting;
@@ -62,6 +128,7 @@ bool ServerDesk::try_claim(int worker, WaitingClaim& waiting) {
   Claim claim;
   const WorkBoard::Answer answer = board_->claim(worker, claim);
   if (answer == WorkBoard::Answer::wait) return false;
+  if (answer == WorkBoard::Answer::claimed) shard_->save_work();
   waiting.reply.claim_end = answer == WorkBoard::Answer::end;
   waiting.reply.claim_step = claim.step;
   waiting.reply.claim_part = claim.part;
@@ -81,7 +148,7 @@ void ServerDesk::leave(int worker) {
   if (worker < 0 || worker >= options_.rules.workers || has_left(worker)) return;
   left_[static_cast<std::size_t>(worker)] = true;
   claims_[static_cast<std::size_t>(worker)].reset();
-  if (board_) board_->done(worker);
+  if (board_) board_->gone(worker);
   if (shard_) shard_->leave(worker);
   retry_claims();
 }

@@ -18,9 +18,9 @@ class Visit {
   virtual void refuse(const Error& error) = 0;
 };
 
-/// Everything a server decides: its shard, made when the first model comes, and on server 0 the
-/// board of work. Knows nothing of how requests travel. One thread at a time. Visits live until
-/// they are answered.
+/// Everything a server decides: its shard, which is there when the server's memory has a model or
+/// the first one comes, and on server 0 the board of work. Knows nothing of how requests travel.
+/// One thread at a time. Visits live until they are answered.
 class ServerDesk {
  public:
   explicit ServerDesk(const ServerOptions& options);
@@ -30,13 +30,25 @@ class ServerDesk {
   bool compresses() const;
   const ShardShape& shape() const { return shape_; }
 
+  /// See Shard; also for the shard that is made when the first model comes.
+  void replicate_by(Shard::Replicate replicate);
+
   /// The first model. Throws Error where it does not fit or has come before.
-  void initialise(const ShardShape& shape, std::span<const float> dense,
-                  const std::vector<std::vector<float>>& tables);
+  void initialise(const ModelMessage& model);
+
+  /// Throws Error where the message is of another group of workers.
+  void check_epoch(const RequestHeader& header) const;
+
+  /// What is to be known before a model is read.
+  ReplyHeader look() const;
+  /// The whole model as it is now, its floats in `floats`, of which there must be enough. Throws
+  /// Error(not_found) where there is none.
+  ModelMessage read(std::span<float> floats) const;
 
   /// The request's own `answer` and `refuse` are set here to the visit's.
   void take(Request request, Visit& visit);
 
+  /// The worker has gone: by its own word, or its process has ended.
   void leave(int worker);
   bool all_have_left() const;
   bool has_left(int worker) const { return left_[static_cast<std::size_t>(worker)]; }
@@ -51,14 +63,16 @@ class ServerDesk {
     Visit* visit;
   };
 
+  void open(ShardMemory memory);
   void finish(int worker, const ReplyHeader& reply, Visit& visit);
   bool try_claim(int worker, WaitingClaim& waiting);
   void retry_claims();
 
   ServerOptions options_;
   ShardShape shape_;
-  std::unique_ptr<Shard> shard_;
   std::optional<WorkBoard> board_;
+  std::unique_ptr<Shard> shard_;
+  Shard::Replicate replicate_;
   std::vector<std::optional<WaitingClaim>> claims_;  // By worker.
   std::vector<bool> left_;
 };

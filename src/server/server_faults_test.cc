@@ -10,6 +10,7 @@
 #include "server/run_server.h"
 #include "server/server_client.h"
 #include "server/server_link.h"
+#include "server/server_test_support.h"
 #include "server/wire.h"
 
 namespace cohort {
@@ -100,7 +101,7 @@ TEST(ServerFaults, ARequestMadeAgainGetsTheSameReplyAndDoesNothingTwice) {
   server.options.board = WorkBoard::Options{.end_step = 10};
   server.start();
   ServerClient client(server.client(0), server.store);
-  client.initialise(std::vector<float>(kDense, 10), {});
+  client.initialise(model_of(std::vector<float>(kDense, 10)));
   RawWorker worker(server, 0);
   worker.head.header.push = worker.head.header.pull = worker.head.header.claim = true;
   for (std::uint64_t request = 1; request <= 3; ++request) {
@@ -135,7 +136,7 @@ TEST(ServerFaults, ARequestMadeAgainWhileItWaitsIsAnsweredOnceItCanBe) {
   RunningServer server(2, ShardRules::Consistency::sync);
   server.start();
   ServerClient client(server.client(1), server.store);
-  client.initialise(std::vector<float>(kDense, 10), {});
+  client.initialise(model_of(std::vector<float>(kDense, 10)));
   RawWorker worker(server, 0);
   worker.head.header.push = worker.head.header.pull = true;
   worker.head.number = worker.head.header.sequence = 1;
@@ -164,7 +165,7 @@ TEST(ServerFaults, WrongMessagesAreRefusedAndTheServerGoesOn) {
   RunningServer server(1, ShardRules::Consistency::async);
   server.start();
   ServerClient client(server.client(0), server.store);
-  client.initialise(std::vector<float>(kDense, 10), {});
+  client.initialise(model_of(std::vector<float>(kDense, 10)));
 
   RawWorker worker(server, 0);
   EXPECT_EQ(worker.refusal({}).code(), ErrorCode::corrupt);
@@ -199,7 +200,8 @@ TEST(ServerFaults, MoreRowsThanAMessageCanBringAreRefused) {
   ClientOptions options = server.client(0);
   options.tables = {{10, 1 << 20}};
   ServerClient client(options, server.store);
-  client.initialise(std::vector<float>(kDense), {std::vector<float>(std::size_t{10} << 20)});
+  client.initialise(
+      model_of(std::vector<float>(kDense), {std::vector<float>(std::size_t{10} << 20)}));
   RawWorker worker(server, 0);
   const std::vector<std::uint32_t> rows(2000, 1);
   const RowsWanted wanted{.table = 0, .rows = rows, .values = {}};
@@ -212,8 +214,8 @@ TEST(ServerFaults, ASecondFirstModelIsRefused) {
   RunningServer server(1, ShardRules::Consistency::async);
   server.start();
   ServerClient client(server.client(0), server.store);
-  client.initialise(std::vector<float>(kDense, 1), {});
-  EXPECT_THROW(client.initialise(std::vector<float>(kDense, 2), {}), Error);
+  client.initialise(model_of(std::vector<float>(kDense, 1)));
+  EXPECT_THROW(client.initialise(model_of(std::vector<float>(kDense, 2))), Error);
 }
 
 class ServerFaultsBothWays : public testing::TestWithParam<bool> {};
@@ -235,7 +237,7 @@ TEST_P(ServerFaultsBothWays, AnAnswerThatDoesNotComeIsATimeoutThatStays) {
   ClientOptions options = server.client(0, GetParam());
   options.timeout = std::chrono::milliseconds(300);
   ServerClient client(options, server.store);
-  client.initialise(std::vector<float>(kDense), {});
+  client.initialise(model_of(std::vector<float>(kDense)));
   Exchange push;
   push.push = true;
   for (int i = 0; i < 2; ++i) {
@@ -259,7 +261,7 @@ TEST_P(ServerFaultsBothWays, AWorkerMayComeBackWithAnotherClient) {
   Exchange exchange;
   exchange.pull = true;
   ServerClient first(server.client(0, GetParam()), server.store);
-  first.initialise(std::vector<float>(kDense, 3), {});
+  first.initialise(model_of(std::vector<float>(kDense, 3)));
   first.exchange(exchange);
   ServerClient second(server.client(0, GetParam()), server.store);
   second.exchange(exchange);
@@ -273,7 +275,7 @@ TEST(ServerFaults, AServerThatGivesUpTellsThoseWhoWait) {
   RunningServer server(2, ShardRules::Consistency::sync);
   server.start();
   ServerClient client(server.client(0, true), server.store);
-  client.initialise(std::vector<float>(kDense), {});
+  client.initialise(model_of(std::vector<float>(kDense)));
   server.enough = true;
   Exchange push;
   push.push = true;

@@ -29,6 +29,10 @@ void check_server(const PeerWatch& watch, const ServerAddress& address);
 
 std::string server_key(int server);
 
+/// Tells a server of this host who the worker is. The server waits for nobody else, so it is quick.
+void greet_server(const std::string& rpc_address, const RequestHeader& from, const Hello& hello,
+                  Deadline deadline);
+
 /// A request to one server. The spans stay valid and unchanged until its answer was waited for.
 struct LinkRequest {
   WireKind kind = WireKind::exchange;
@@ -62,15 +66,20 @@ class ServerLink {
   virtual LinkTraffic traffic() const = 0;
 };
 
-/// `outgoing`: the server's part of the floats that a push brings.
-std::unique_ptr<ServerLink> make_rpc_link(const ServerAddress& address,
-                                          std::span<const float> outgoing);
+struct RpcLinkOptions {
+  ServerAddress address;
+  int worker = 0;
+  std::int64_t epoch = 0;
+  std::span<const float> outgoing = {};  ///< The server's part of the floats that a push brings.
+};
+std::unique_ptr<ServerLink> make_rpc_link(const RpcLinkOptions& options, Deadline deadline);
 
 /// `hello` lacks only the side memory, which is the link's.
 struct MemoryLinkOptions {
   ServerAddress address;
   Hello hello;
   int worker = 0;
+  std::int64_t epoch = 0;
   int servers = 1;  ///< Of the run; with the workers they share the cores.
   int cores = 1;
   std::size_t dense = 0;  ///< Of the server's part; for counting.

@@ -2,85 +2,29 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <future>
 
-#include "cluster/store_server.h"
-#include "cluster/tcp_store.h"
+#include "server/process_test_support.h"
 #include "server/run_server.h"
 #include "server/server_client.h"
+#include "server/server_test_support.h"
 
 namespace cohort {
 namespace {
 
-constexpr auto kTimeout = std::chrono::seconds(30);
 constexpr std::size_t kDense = 100;
 constexpr int kSteps = 20;
 
-/// A process that has used gRPC must not fork, so every scenario runs in a fresh process, which is
-/// what a death test of the style "threadsafe" is: it starts this program anew. There `scenario`
-/// forks first and uses gRPC then. What it throws is its failure.
-void run_in_new_process(const std::function<void()>& scenario) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        try {
-          scenario();
-        } catch (const std::exception& error) {
-          std::fprintf(stderr, "failed: %s\n", error.what());
-          ::_exit(1);
-        }
-        ::_exit(0);
-      },
-      testing::ExitedWithCode(0), "");
-}
-
-void require(bool true_if_right, const std::string& what) {
-  if (!true_if_right) throw std::runtime_error(what);
-}
-
-/// Runs `body` with the run's store in a child, which ends without the program's exit handlers.
-pid_t start_process(const StoreServer& store, const std::function<void(Store&)>& body) {
-  const pid_t pid = ::fork();
-  if (pid != 0) return pid;
-  try {
-    TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTimeout));
-    body(mine);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "child failed: %s\n", error.what());
-    ::_exit(1);
-  }
-  ::_exit(0);
-}
-
-/// How it ended: a signal, or 0.
-int signal_that_ended(pid_t pid) {
-  int status = 0;
-  require(::waitpid(pid, &status, 0) == pid, "the child cannot be waited for");
-  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-}
-
-ServerOptions server_options(int server, int workers, ShardRules::Consistency consistency) {
-  ServerOptions options;
-  options.server = server;
-  options.rules.workers = workers;
-  options.rules.consistency = consistency;
-  options.timeout = kTimeout;
+ServerOptions server_with_quorum(int server, int workers, ShardRules::Consistency consistency) {
+  ServerOptions options = server_options(server, workers, consistency);
+  options.rules.quorum = 2;
   return options;
 }
 
-ClientOptions client_options(int worker, int servers, bool memory) {
-  ClientOptions options;
-  options.worker = worker;
-  options.servers = servers;
-  options.dense = kDense;
-  options.share_memory = memory;
-  options.timeout = kTimeout;
-  return options;
+ClientOptions client_of(int worker, int servers, bool memory) {
+  return client_options(worker, servers, kDense, memory);
 }
 
 void push_ones(ServerClient& client, int times) {
@@ -95,44 +39,75 @@ void push_ones(ServerClient& client, int times) {
 
 std::future<ServerResult> serve(const StoreServer& store, const ServerOptions& options) {
   return std::async(std::launch::async, [&store, options] {
-    TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTimeout));
+    TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTestTimeout));
     return run_server(options, mine);
   });
 }
 
-/// Worker 1 kills itself after `kSteps` pushes; worker 0 goes on, and the server ends after it.
-void lose_a_worker(ShardRules::Consistency consistency) {
-  StoreServer store("127.0.0.1", 0);
-  const pid_t victim = start_process(store, [](Store& mine) {
-    ServerClient client(client_options(1, 1, true), mine);
+/// Worker 1 of 2 kills itself after `kSteps` pushes.
+pid_t start_victim(const StoreServer& store, bool memory) {
+  return start_process(store, [memory](Store& mine) {
+    ServerClient client(client_of(1, 1, memory), mine);
     push_ones(client, kSteps);
     ::raise(SIGKILL);
   });
+}
+
+/// Worker 0 goes on, and the server ends after it.
+void lose_a_worker(ShardRules::Consistency consistency) {
+  StoreServer store("127.0.0.1", 0);
+  const pid_t victim = start_victim(store, true);
   store.start();
-  auto server = serve(store, server_options(0, 2, consistency));
-  TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTimeout));
-  ServerClient client(client_options(0, 1, true), mine);
-  client.initialise(std::vector<float>(kDense), {});
+  auto server = serve(store, server_with_quorum(0, 2, consistency));
+  TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTestTimeout));
+  ServerClient client(client_of(0, 1, true), mine);
+  client.initialise(model_of(std::vector<float>(kDense)));
   push_ones(client, 2 * kSteps);
   require(signal_that_ended(victim) == SIGKILL, "the worker was not killed");
   push_ones(client, kSteps);
   client.close();
   const ServerResult result = server.get();
   require(result.counts.applied == 4 * kSteps, "pushes are missing");
-  require(client.incoming()[kDense - 1] == -4.0F * kSteps, "the sum is wrong");
+  require(result.version == (consistency == ShardRules::Consistency::async ? 4U : 3U) * kSteps,
+          "there are not as many updates as there should be");
+}
+
+/// In step nothing goes on: worker 0 is told who is gone, and no step is half made.
+void lose_a_worker_in_step(bool memory) {
+  StoreServer store("127.0.0.1", 0);
+  const pid_t victim = start_victim(store, memory);
+  store.start();
+  auto server = serve(store, server_with_quorum(0, 2, ShardRules::Consistency::sync));
+  TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTestTimeout));
+  ServerClient client(client_of(0, 1, memory), mine);
+  client.initialise(model_of(std::vector<float>(kDense)));
+  try {
+    push_ones(client, 2 * kSteps);
+    require(false, "a step was made without the killed worker");
+  } catch (const Error& error) {
+    require(error.code() == ErrorCode::peer_lost && error.rank() == 1, error.what());
+  }
+  require(signal_that_ended(victim) == SIGKILL, "the worker was not killed");
+  require(client.incoming()[kDense - 1] == -2.0F * kSteps, "the sum is wrong");
+  // What the server has can still be read.
+  ServerModel model;
+  ServerClient(client_of(0, 1, memory), mine).read_model(model);
+  require(model.version == kSteps, "a step was half made");
+  client.close();
+  server.get();
 }
 
 /// Server 1 is killed; the worker's next exchange names it, and server 0 ends when it leaves.
 void lose_a_server(bool memory) {
   StoreServer store("127.0.0.1", 0);
   const pid_t victim = start_process(store, [](Store& mine) {
-    run_server(server_options(1, 1, ShardRules::Consistency::sync), mine);
+    run_server(server_with_quorum(1, 1, ShardRules::Consistency::sync), mine);
   });
   store.start();
-  auto server = serve(store, server_options(0, 1, ShardRules::Consistency::sync));
-  TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTimeout));
-  ServerClient client(client_options(0, 2, memory), mine);
-  client.initialise(std::vector<float>(kDense), {});
+  auto server = serve(store, server_with_quorum(0, 1, ShardRules::Consistency::sync));
+  TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTestTimeout));
+  ServerClient client(client_of(0, 2, memory), mine);
+  client.initialise(model_of(std::vector<float>(kDense)));
   push_ones(client, kSteps);
   ::kill(victim, SIGKILL);
   require(signal_that_ended(victim) == SIGKILL, "the server was not killed");
@@ -158,13 +133,13 @@ void train_together(bool memory) {
   std::vector<pid_t> tasks;
   for (const int server : {0, 1}) {
     tasks.push_back(start_process(store, [server](Store& mine) {
-      run_server(server_options(server, 2, ShardRules::Consistency::sync), mine);
+      run_server(server_with_quorum(server, 2, ShardRules::Consistency::sync), mine);
     }));
   }
   for (const int worker : {0, 1}) {
     tasks.push_back(start_process(store, [worker, memory](Store& mine) {
-      ServerClient client(client_options(worker, 2, memory), mine);
-      if (worker == 0) client.initialise(std::vector<float>(kDense), {});
+      ServerClient client(client_of(worker, 2, memory), mine);
+      if (worker == 0) client.initialise(model_of(std::vector<float>(kDense)));
       push_ones(client, kSteps);
       const auto right = [](float value) { return value == -2.0F * kSteps; };
       require(std::ranges::all_of(client.incoming(), right), "the sum is wrong");
@@ -181,8 +156,16 @@ TEST(ServerProcessDeathTest, AsyncGoesOnWithoutAKilledWorker) {
   run_in_new_process([] { lose_a_worker(ShardRules::Consistency::async); });
 }
 
-TEST(ServerProcessDeathTest, SyncGoesOnWithoutAKilledWorker) {
-  run_in_new_process([] { lose_a_worker(ShardRules::Consistency::sync); });
+TEST(ServerProcessDeathTest, AQuorumGoesOnWithoutAKilledWorker) {
+  run_in_new_process([] { lose_a_worker(ShardRules::Consistency::quorum); });
+}
+
+TEST(ServerProcessDeathTest, InStepAKilledWorkerIsNamedByMemory) {
+  run_in_new_process([] { lose_a_worker_in_step(true); });
+}
+
+TEST(ServerProcessDeathTest, InStepAKilledWorkerIsNamedByGrpc) {
+  run_in_new_process([] { lose_a_worker_in_step(false); });
 }
 
 TEST(ServerProcessDeathTest, AKilledServerIsNamedByMemory) {

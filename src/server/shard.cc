@@ -10,14 +10,37 @@
 
 namespace cohort {
 
-Shard::State::State(const ShardRules& rules, const ShardShape& shape)
+namespace {
+
+std::array<KeptArea, 2> kept_areas(const ShardMemory& memory, const ShardRules& rules) {
+  // What sync holds counts for nothing before its update, so it may grow where it is.
+  const bool sync = rules.consistency == ShardRules::Consistency::sync;
+  return {memory.kept(0), memory.kept(sync ? 0 : 1)};
+}
+
+ShardMemory own_memory(const ShardRules& rules, const ShardShape& shape) {
+  check_shape(shape);
+  return ShardMemory(shape, make_optimizer(rules.optimizer)->slots().size(), {});
+}
+
+}  // namespace
+
+Shard::State::State(const ShardRules& rules, ShardMemory memory, WorkBoard* board)
     : rules_(rules),
-      shape_(shape),
-      model_(shape, rules.optimizer),
+      memory_(std::move(memory)),
+      shape_(memory_.shape()),
+      board_(board),
+      model_(memory_, rules.optimizer),
       ledger_(rules.workers),
-      copies_(rules, shape),
+      copies_(rules, shape_),
       workers_(static_cast<std::size_t>(rules.workers)),
-      kept_(shape) {}
+      kept_(shape_, kept_areas(memory_, rules)) {
+  if (!memory_.has_model()) return;
+  const ShardRecord& record = memory_.record();
+  version_ = record.version;
+  newest_lr_ = record.lr;
+  if (record.kept_pushes > 0) kept_.restore(record.kept_area, record.kept_pushes);
+}
 
 void Shard::State::check(Request& request) {
   check_request(request, rules_, shape_);
@@ -119,6 +142,9 @@ void Shard::State::take_late(const Request& request, std::uint64_t staleness) {
     newest_lr_ = request.header.lr;
     keep(request, staleness);
   }
+  work_is_done(request.header.worker);
+  commit();
+  replicate(ReplicaMessage::Kind::push);
   answer_at_once(request, from.last_reply);
 }
 
@@ -152,7 +178,20 @@ void Shard::State::serve_rows(const Request& request) const {
   }
 }
 
+/// Whether nobody has to wait for this worker any more.
+bool Shard::State::can_go_without(int number) {
+  const ShardWorker& one = worker(number);
+  const bool holds = held_ && std::ranges::find(held_->workers, number) != held_->workers.end();
+  return !sync() || (!one.active && !one.waiting && !holds);
+}
+
 void Shard::State::leave(int number) {
+  if (!can_go_without(number)) {
+    lost_ = Error(ErrorCode::peer_lost,
+                  fmt::format("worker {} is gone; no step can be made without it", number))
+                .about_rank(number);
+    return refuse_all(*lost_);
+  }
   std::vector<Request> unanswered;
   for (Request& request : early_) {
     if (request.header.worker == number) unanswered.push_back(std::move(request));
@@ -165,31 +204,50 @@ void Shard::State::leave(int number) {
     unanswered.push_back(std::move(left.waiting->request));
     left.waiting.reset();
   }
-  if (held_) leave_held(number);
   for (const Request& request : unanswered) {
-    request.refuse(Error(ErrorCode::peer_lost, fmt::format("worker {} has left", number)));
+    request.refuse(
+        Error(ErrorCode::peer_lost, fmt::format("worker {} has left", number)).about_rank(number));
   }
   go_on(Clock::now());
 }
 
-Shard::Shard(const ShardRules& rules, const ShardShape& shape) {
+void Shard::State::refuse_all(const Error& error) {
+  std::vector<Request> unanswered = std::exchange(early_, {});
+  for (WaitingRequest& one : take_waiting()) {
+    if (one.request.header.push) ledger_.record_dropped(one.staleness);
+    unanswered.push_back(std::move(one.request));
+  }
+  held_.reset();
+  drop_kept();
+  for (const Request& request : unanswered) request.refuse(error);
+}
+
+Shard::Shard(const ShardRules& rules, const ShardShape& shape)
+    : Shard(rules, own_memory(rules, shape), nullptr) {}
+
+Shard::Shard(const ShardRules& rules, ShardMemory memory, WorkBoard* board) {
   check_rules(rules);
-  check_shape(shape);
-  state_ = std::make_unique<State>(rules, shape);
+  check_shape(memory.shape());
+  state_ = std::make_unique<State>(rules, std::move(memory), board);
 }
 
 Shard::~Shard() = default;
 
-void Shard::initialise(std::span<const float> dense,
-                       const std::vector<std::vector<float>>& tables) {
-  if (state_->initialised_) fail(ErrorCode::invalid, "this server has its first model already");
-  state_->model_.initialise(dense, tables);
-  state_->initialised_ = true;
+void Shard::initialise(const ModelMessage& model) {
+  if (state_->memory_.has_model()) {
+    fail(ErrorCode::invalid, "this server has its first model already");
+  }
+  state_->model_.initialise(model);
+  state_->version_ = model.version;
+  const WorkLeft work = state_->board_ ? state_->board_->left() : WorkLeft();
+  state_->memory_.publish(state_->record(), &work);
+  state_->replicate(ReplicaMessage::Kind::whole);
   for (Request& request : std::exchange(state_->early_, {})) submit(std::move(request));
 }
 
 void Shard::submit(Request request) {
-  if (!state_->initialised_) {
+  if (state_->lost_) return request.refuse(*state_->lost_);
+  if (!state_->memory_.has_model()) {
     state_->early_.push_back(std::move(request));
     return;
   }
@@ -208,6 +266,31 @@ void Shard::leave(int worker) {
          state_->rules_.workers - 1);
   }
   state_->leave(worker);
+}
+
+void Shard::save_work() {
+  state_->commit();
+}
+
+void Shard::replicate_by(Replicate replicate) {
+  state_->replicate_ = std::move(replicate);
+  if (state_->memory_.has_model()) state_->replicate(ReplicaMessage::Kind::whole);
+}
+
+std::size_t Shard::floats() const {
+  return state_->model_.floats();
+}
+
+std::size_t Shard::slots() const {
+  return state_->memory_.slots();
+}
+
+void Shard::copy_to(std::span<float> all) const {
+  state_->model_.copy_to(all);
+}
+
+const ShardShape& Shard::shape() const {
+  return state_->shape_;
 }
 
 std::uint64_t Shard::version() const {

@@ -9,8 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "compression/codec.h"
+#include "cluster/work_board.h"
+#include "server/model_message.h"
+#include "server/replica_message.h"
 #include "server/request.h"
+#include "server/shard_memory.h"
+#include "server/shard_shape.h"
 
 namespace cohort {
 
@@ -21,7 +25,7 @@ struct ShardRules {
 
   int workers = 1;
   Consistency consistency = Consistency::sync;
-  int quorum = 1;
+  int quorum = 1;  ///< Of more than there are workers it is all of them.
   bool drop_late = false;
   /// quorum: a late push waits for the update it goes into, as others do. Only where this is the
   /// one server: with several, workers could then wait for each other in a circle.
@@ -34,18 +38,6 @@ struct ShardRules {
 
   /// What a push of this staleness is multiplied by: 1/staleness (1 for 0), (1+staleness)^-a.
   double weight_of(std::uint64_t staleness) const;
-};
-
-struct TableShape {
-  std::uint32_t first_row = 0;  ///< Of the whole table, that this shard has,
-  std::uint32_t end_row = 0;    ///< and the first it has not.
-  std::uint32_t width = 0;      ///< Floats of a row.
-};
-
-struct ShardShape {
-  std::size_t dense = 0;  ///< Floats.
-  std::vector<TableShape> tables = {};
-  std::vector<MatrixShape> matrices = {};  ///< Within the dense floats, for codecs that use them.
 };
 
 /// Counts of what became of the pushes.
@@ -71,19 +63,40 @@ struct PushCounts {
 /// workers that need the answers of several shards never make these wait for each other.
 class Shard {
  public:
+  /// In memory of its own.
   Shard(const ShardRules& rules, const ShardShape& shape);
+  /// In this memory, with the model that it has, if it has one. A request is answered after what it
+  /// did is committed. `board`: where pushes are made of work that server 0 hands out, and this is
+  /// server 0; it must outlive the shard. A push and its work are done in one and the same commit.
+  Shard(const ShardRules& rules, ShardMemory memory, WorkBoard* board);
   ~Shard();
 
-  /// The first model. Until then requests wait.
-  void initialise(std::span<const float> dense, const std::vector<std::vector<float>>& tables);
+  /// The first model. Until then requests wait. Its work is the board's business.
+  void initialise(const ModelMessage& model);
 
   /// Answers now, or during a later call once the other workers it depends on have come. A push
   /// whose sequence was seen before is answered with the parameters, but not applied again.
   void submit(Request request);
 
-  /// The worker is gone and will send nothing more: quorum and sync go on without it.
+  /// The worker is gone and will send nothing more. Quorum and async go on without it, and so does
+  /// sync when it had finished. Otherwise a step of sync can no longer be made: what waits and
+  /// what comes later is refused with Error(peer_lost) about this worker.
   void leave(int worker);
 
+  /// Commits what the board says now.
+  void save_work();
+
+  /// Called after the commit of an update or a push, before anybody is answered.
+  using Replicate = std::function<void(const ShardMemory& memory, ReplicaMessage::Kind kind)>;
+  /// `replicate` gets the whole now, if there is a model, and then every change.
+  void replicate_by(Replicate replicate);
+
+  /// The whole model in the order of ModelMessage, with its slots.
+  std::size_t floats() const;
+  std::size_t slots() const;
+  void copy_to(std::span<float> all) const;
+
+  const ShardShape& shape() const;
   std::uint64_t version() const;
   std::span<const float> dense() const;
   const PushCounts& counts() const;

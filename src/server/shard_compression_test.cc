@@ -44,7 +44,7 @@ TEST_P(CompressedShard, PullsBringAWorkersCopyToTheParameters) {
   Random random(3);
   Shard shard(compressed(GetParam(), 2), shape());
   const std::vector<float> first_model = random_floats(kFloats, random);
-  shard.initialise(first_model, {});
+  initialise(shard, first_model, {});
   const auto codec = make_codec(compressed(GetParam(), 2).compression,
                                 {.count = kFloats, .matrices = shape().matrices}, 9);
 
@@ -91,7 +91,7 @@ TEST(ShardCompression, SyncSumsWhatTheMessagesOfAllWorkersSay) {
   ShardRules rules = compressed("fp16", 2);
   rules.consistency = Consistency::sync;
   Shard shard(rules, {.dense = 2});
-  shard.initialise(std::vector<float>{0, 10}, {});
+  initialise(shard, std::vector<float>{0, 10}, {});
   const auto codec = make_codec(rules.compression, {.count = 2}, 1);
   Call first(push_and_pull(0, 1));
   first.encoded = encoded(*codec, {1, 2});
@@ -108,7 +108,7 @@ TEST(ShardCompression, SyncSumsWhatTheMessagesOfAllWorkersSay) {
 
 TEST(ShardCompression, RefusesWhatTheCodecCannotRead) {
   Shard shard(compressed("fp16", 1), {.dense = 2});
-  shard.initialise(std::vector<float>{0, 10}, {});
+  initialise(shard, std::vector<float>{0, 10}, {});
   Call broken(push_and_pull(0, 1));
   broken.encoded.resize(3);
   broken.submit(shard);
@@ -123,7 +123,7 @@ TEST(ShardCompression, RefusesWhatTheCodecCannotRead) {
 TEST(ShardCompression, AutoAndNoneArePlain) {
   for (const std::string kind : {"none", "auto"}) {
     Shard shard(compressed(kind, 1), {.dense = 2});
-    shard.initialise(std::vector<float>{0, 10}, {});
+    initialise(shard, std::vector<float>{0, 10}, {});
     Call call(push_and_pull(0, 1), {1, 1});
     call.want_message = true;
     call.submit(shard);

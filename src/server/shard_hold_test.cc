@@ -33,7 +33,7 @@ RequestHeader apply_by(int worker, std::uint64_t version = 0) {
 class HeldGradients : public ::testing::Test {
  protected:
   void SetUp() override {
-    shard_.initialise(std::vector<float>{0, 10}, {});
+    initialise(shard_, std::vector<float>{0, 10}, {});
     first_.submit(shard_);
     second_.submit(shard_);
   }
@@ -104,23 +104,20 @@ TEST_F(HeldGradients, ARepeatedApplyTakesThePlaceOfTheFirst) {
   EXPECT_THAT(again.pulled, ElementsAre(-3, 6));
 }
 
-TEST_F(HeldGradients, AreAppliedWithoutWhoHasLeft) {
+TEST_F(HeldGradients, AreDroppedWhenAWorkerIsLost) {
   Call apply(apply_by(0));
   apply.submit(shard_);
   shard_.leave(1);
-  EXPECT_THAT(apply.pulled, ElementsAre(-3, 6));
-}
-
-TEST_F(HeldGradients, AreDroppedWhenAllHaveLeft) {
-  shard_.leave(0);
-  shard_.leave(1);
+  ASSERT_TRUE(apply.error);
+  EXPECT_EQ(apply.error->rank(), 1);
+  EXPECT_THAT(shard_.dense(), ElementsAre(0, 10));
   EXPECT_EQ(shard_.version(), 0u);
   EXPECT_EQ(shard_.counts().dropped, 2u);
 }
 
 TEST(ShardHold, AWorkerThatFinishesStillApplies) {
   Shard shard(rules_of(Consistency::sync, 2), {.dense = 1});
-  shard.initialise(std::vector<float>{0}, {});
+  initialise(shard, std::vector<float>{0}, {});
   RequestHeader header = hold_by(0, 1);
   header.finished = true;
   Call first(header, {1});
@@ -137,7 +134,7 @@ TEST(ShardHold, AWorkerThatFinishesStillApplies) {
 
 TEST(ShardHold, NobodyHoldsAloneAndNothingThatDiverged) {
   Shard shard(rules_of(Consistency::sync, 2), {.dense = 1});
-  shard.initialise(std::vector<float>{0}, {});
+  initialise(shard, std::vector<float>{0}, {});
   Call plain(push_and_pull(0, 1), {1});
   Call held(hold_by(1, 1), {1});
   plain.submit(shard);

@@ -11,15 +11,15 @@ namespace cohort {
 namespace {
 
 /// A worker goes on when all servers have answered it, so what one server waits for may hang on
-/// another. Whatever the order of arrival, and whoever finishes or leaves, nobody may wait for
-/// ever.
+/// another. Whatever the order of arrival, and whoever finishes or is lost, nobody may wait for
+/// ever. A refused worker gives up.
 class Cluster {
  public:
   Cluster(const ShardRules& rules, int servers, Random& random)
       : random_(random), workers_(static_cast<std::size_t>(rules.workers)) {
     for (int server = 0; server < servers; ++server) {
       shards_.push_back(std::make_unique<Shard>(rules, ShardShape{.dense = 1}));
-      shards_.back()->initialise(std::vector<float>{0}, {});
+      initialise(*shards_.back(), std::vector<float>{0}, {});
     }
     for (Worker& worker : workers_) worker.steps = 1 + random.below(8);
   }
@@ -64,7 +64,9 @@ class Cluster {
     for (const auto& call : worker.calls) {
       if (call->waits()) return;
     }
-    worker.gone = worker.step == worker.steps;
+    const bool refused =
+        std::ranges::any_of(worker.calls, [](const auto& call) { return call->error.has_value(); });
+    worker.gone = refused || worker.step == worker.steps;
     if (worker.gone) return;
     ++worker.step;
     auto last = std::exchange(worker.calls, {});
@@ -83,8 +85,9 @@ class Cluster {
         on_the_way_.begin() + static_cast<std::ptrdiff_t>(random_.below(on_the_way_.size()));
     const Message message = *next;
     on_the_way_.erase(next);
-    ++arrivals_[shards_[message.server].get()];
-    workers_[message.worker].calls[message.server]->submit(*shards_[message.server]);
+    Call& call = *workers_[message.worker].calls[message.server];
+    call.submit(*shards_[message.server]);
+    if (!call.error) ++arrivals_[shards_[message.server].get()];
   }
 
   void leave(std::size_t number) {

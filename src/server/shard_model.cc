@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/failpoint.h"
 #include "optimizer/square_sum.h"
 
 namespace cohort {
@@ -22,37 +23,67 @@ double squares_of(const RowGradients& gradients) {
   return sum_of_squares(gradients.values) * gradients.weight * gradients.weight;
 }
 
-void check_size(const std::string& what, std::size_t got, std::size_t wanted) {
+void check_count(const char* what, std::size_t got, std::size_t wanted) {
   if (got == wanted) return;
-  fail(ErrorCode::invalid, "the first model has {} floats {}; this server holds {}", got, what,
-       wanted);
+  fail(ErrorCode::invalid, "the first model has {} {}; this server holds {}", got, what, wanted);
 }
 
 }  // namespace
 
-ShardModel::ShardModel(const ShardShape& shape, const OptimizerOptions& optimizer)
-    : optimizer_(make_optimizer(optimizer)), dense_(shape.dense, *optimizer_) {
-  for (const TableShape& table : shape.tables) tables_.emplace_back(table, *optimizer_);
+ShardModel::ShardModel(const ShardMemory& memory, const OptimizerOptions& optimizer)
+    : optimizer_(make_optimizer(optimizer)), dense_(memory.dense(), *optimizer_) {
+  if (memory.slots() != optimizer_->slots().size()) {
+    fail(ErrorCode::invalid, "a server's model has {} optimizer slots; {} needs {}", memory.slots(),
+         optimizer.kind, optimizer_->slots().size());
+  }
+  for (const TableArea& table : memory.tables()) tables_.emplace_back(table, *optimizer_);
 }
 
-void ShardModel::initialise(std::span<const float> dense,
-                            const std::vector<std::vector<float>>& tables) {
-  check_size("outside tables", dense.size(), dense_.values().size());
-  if (tables.size() != tables_.size()) {
-    fail(ErrorCode::invalid, "the first model has {} tables; this server has {}", tables.size(),
-         tables_.size());
+std::vector<std::span<float>> ShardModel::in_order() const {
+  std::vector<std::span<float>> all;
+  const auto add = [&](const FloatsArea& area) {
+    all.push_back(area.values);
+    all.insert(all.end(), area.slots.begin(), area.slots.end());
+  };
+  add(dense_.floats());
+  for (const RowTable& table : tables_) add(table.floats());
+  return all;
+}
+
+std::size_t ShardModel::floats() const {
+  std::size_t sum = 0;
+  for (const std::span<float> part : in_order()) sum += part.size();
+  return sum;
+}
+
+void ShardModel::copy_to(std::span<float> all) const {
+  for (const std::span<float> part : in_order()) {
+    std::ranges::copy(part, all.begin());
+    all = all.subspan(part.size());
   }
-  for (std::size_t t = 0; t < tables.size(); ++t) {
-    check_size(fmt::format("in table {}", t), tables[t].size(), tables_[t].values().size());
-  }
-  std::ranges::copy(dense, dense_.values().begin());
-  for (std::size_t t = 0; t < tables.size(); ++t) {
-    std::ranges::copy(tables[t], tables_[t].values().begin());
+}
+
+void ShardModel::initialise(const ModelMessage& model) {
+  const std::size_t slots = dense_.floats().slots.size();
+  check_count("tables", model.shape.tables.size(), tables_.size());
+  if (model.slots != 0) check_count("optimizer slots", model.slots, slots);
+  check_count("floats", model.floats.size(), floats() / (1 + slots) * (1 + model.slots));
+  std::span<const float> rest = model.floats;
+  std::size_t index = 0;
+  for (const std::span<float> part : in_order()) {
+    const bool is_slot = index++ % (1 + slots) != 0;
+    if (is_slot && model.slots == 0) {
+      std::ranges::fill(part, 0.0f);
+    } else {
+      std::ranges::copy(rest.first(part.size()), part.begin());
+      rest = rest.subspan(part.size());
+    }
   }
 }
 
 double ShardModel::update(std::span<const PushedGradients> pushes,
                           const TrainedFloats::Update& update) {
+  failpoint("server.before-update");
   double squares = dense_.update(dense_sum(pushes), update);
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     squares += update_rows(t, rows_of(t, pushes), update);

@@ -6,8 +6,9 @@
 
 #include "optimizer/optimizer.h"
 #include "server/gradient_sum.h"
+#include "server/model_message.h"
 #include "server/row_table.h"
-#include "server/shard.h"
+#include "server/shard_memory.h"
 #include "server/trained_floats.h"
 
 namespace cohort {
@@ -16,18 +17,25 @@ namespace cohort {
 /// which the pushes are given. Sizes and rows must have been checked. One thread at a time.
 class ShardModel {
  public:
-  ShardModel(const ShardShape& shape, const OptimizerOptions& optimizer);
+  /// In this memory, which must outlive it and may have a model already. Throws Error(invalid)
+  /// where its slots are not those of the optimizer.
+  ShardModel(const ShardMemory& memory, const OptimizerOptions& optimizer);
 
   /// Throws Error(invalid) for sizes that are not the shape's.
-  void initialise(std::span<const float> dense, const std::vector<std::vector<float>>& tables);
+  void initialise(const ModelMessage& model);
 
   std::span<const float> dense() const { return dense_.values(); }
   const RowTable& table(std::size_t index) const { return tables_[index]; }
+
+  /// Everything, in the order of ModelMessage.
+  std::size_t floats() const;
+  void copy_to(std::span<float> all) const;
 
   /// Returns the sum of squares of the summed gradients, where wanted.
   double update(std::span<const PushedGradients> pushes, const TrainedFloats::Update& update);
 
  private:
+  std::vector<std::span<float>> in_order() const;
   std::vector<RowGradients> rows_of(std::size_t table,
                                     std::span<const PushedGradients> pushes) const;
   double update_rows(std::size_t table, std::span<const RowGradients> parts,

@@ -55,8 +55,8 @@ class Servers {
       parts_.push_back(dense_part(kDense, servers, server));
       const ShardPart part = parts_.back();
       shards_.push_back(std::make_unique<Shard>(rules, ShardShape{.dense = part.end - part.begin}));
-      shards_.back()->initialise(std::span(first_model).subspan(part.begin, part.end - part.begin),
-                                 {});
+      initialise(*shards_.back(), std::span(first_model).subspan(part.begin, part.end - part.begin),
+                 {});
     }
   }
 

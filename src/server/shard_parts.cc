@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "collective/schedule.h"
+#include "compression/matrices.h"
+#include "optimizer/optimizer.h"
+#include "server/shard_memory.h"
 
 namespace cohort {
 
@@ -18,6 +21,25 @@ ShardPart rows_part(std::size_t rows, int servers, int server) {
     return before * (rows / parts) + std::min(before, rows % parts);
   };
   return {begin_of(server), begin_of(server + 1)};
+}
+
+ShardShape shard_shape(const ModelSize& model, int servers, int server) {
+  const ShardPart dense = dense_part(model.dense, servers, server);
+  ShardShape shape{.dense = dense.end - dense.begin,
+                   .matrices = matrices_within(model.matrices, dense.begin, dense.end)};
+  for (const TableSize& table : model.tables) {
+    const ShardPart rows = rows_part(table.rows, servers, server);
+    shape.tables.push_back({.first_row = static_cast<std::uint32_t>(rows.begin),
+                            .end_row = static_cast<std::uint32_t>(rows.end),
+                            .width = table.width});
+  }
+  return shape;
+}
+
+std::size_t shard_memory_bytes(const ModelSize& model, int servers, int server,
+                               const OptimizerOptions& optimizer) {
+  return ShardMemory::bytes_needed(shard_shape(model, servers, server),
+                                   make_optimizer(optimizer)->slots().size());
 }
 
 std::size_t most_servers(std::size_t dense) {

@@ -67,7 +67,7 @@ struct Server {
         first_rows(random_floats((rows.end - rows.begin) * kWidth, random)),
         shard(rules, shape()),
         plain(rules, all_numbers()) {
-    shard.initialise(first_model, {first_rows});
+    initialise(shard, first_model, {first_rows});
   }
 
   ShardShape shape() const {
@@ -99,7 +99,7 @@ class Simulation {
   Simulation(const Mode& mode, int workers, int servers)
       : random_(static_cast<std::uint64_t>(workers * 10 + servers)),
         bounded_(mode.bound.has_value()),
-        board_({.workers = workers, .parts = 1, .end_step = kSteps * workers, .bound = mode.bound}),
+        board_({.workers = workers, .end_step = kSteps * workers, .bound = mode.bound}),
         workers_(static_cast<std::size_t>(workers)) {
     ShardRules rules = mode.rules;
     rules.workers = workers;
@@ -146,6 +146,15 @@ class Simulation {
       Worker& worker = workers_[number];
       if (!worker.done && undelivered_to(number) == 0 && is_free(worker)) start(number);
     }
+    // At the end of the work the last one to ask ends the others' waiting.
+    for (std::size_t number = 0; number < workers_.size() && is_any_done(); ++number) {
+      Worker& worker = workers_[number];
+      if (!worker.done && undelivered_to(number) == 0 && is_free(worker)) start(number);
+    }
+  }
+
+  bool is_any_done() const {
+    return std::ranges::any_of(workers_, [](const Worker& worker) { return worker.done; });
   }
 
   std::size_t undelivered_to(std::size_t number) const {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/failpoint.h"
 #include "server/shard_rules.h"
 #include "server/shard_state.h"
 
@@ -56,19 +57,47 @@ void Shard::State::update(std::span<WaitingRequest> round, ReplyHeader& reply) {
   const auto targets = pull_targets(round);
   const bool want_norm =
       std::ranges::any_of(round, [](const auto& push) { return push.request.header.want_norm; });
+  memory_.begin_update();
   reply.square_sum = model_.update(
       gradients(round), {.scalars = scalars(1), .want_norm = want_norm, .copies = targets});
   reply.applied = true;
   for (const WaitingRequest& push : round) ledger_.record_applied(push.staleness);
-  finish_update();
+  finish_update(round);
 }
 
-void Shard::State::finish_update() {
+void Shard::State::finish_update(std::span<const WaitingRequest> round) {
   ++version_;
+  for (const WaitingRequest& push : round) work_is_done(push.request.header.worker);
   for (const std::uint64_t staleness : kept_stalenesses_) ledger_.record_applied(staleness);
   kept_stalenesses_.clear();
   kept_.clear();
   for (ShardWorker& one : workers_) one.was_dropped = false;
+  commit();
+  replicate(ReplicaMessage::Kind::update);
+}
+
+void Shard::State::replicate(ReplicaMessage::Kind kind) const {
+  if (replicate_) replicate_(memory_, kind);
+}
+
+ShardRecord Shard::State::record() const {
+  return {.version = version_,
+          .kept_pushes = kept_.pushes(),
+          .kept_area = kept_.area(),
+          .lr = newest_lr_};
+}
+
+/// Makes what this shard is now what it will be found as.
+void Shard::State::commit() {
+  failpoint("server.before-commit");
+  std::optional<WorkLeft> work;
+  if (board_ && memory_.lasts()) work = board_->left();
+  memory_.commit(record(), work ? &*work : nullptr);
+  failpoint("server.before-answer");
+}
+
+void Shard::State::work_is_done(int number) {
+  if (board_) board_->done(number);
 }
 
 void Shard::State::hold(std::span<const WaitingRequest> round, ReplyHeader& reply) {
@@ -91,23 +120,20 @@ void Shard::State::keep(const Request& push, std::uint64_t staleness) {
 void Shard::State::run_apply(Clock::time_point now) {
   std::vector<WaitingRequest> round = take_waiting();
   const auto targets = pull_targets(round);
+  memory_.begin_update();
   model_.update(gradients({}),
                 {.scalars = scalars(round.front().request.header.scale), .copies = targets});
   ReplyHeader reply = held_->reply;
   reply.applied = true;
   held_.reset();
-  finish_update();
+  finish_update(round);
   answer_round(round, reply, now);
 }
 
-/// What a worker pushed stays in the sum when it leaves; without workers nobody will apply it.
-void Shard::State::leave_held(int number) {
-  std::erase(held_->workers, number);
-  if (!held_->workers.empty()) return;
+void Shard::State::drop_kept() {
   for (const std::uint64_t staleness : kept_stalenesses_) ledger_.record_dropped(staleness);
   kept_stalenesses_.clear();
   kept_.clear();
-  held_.reset();
 }
 
 ReplyHeader Shard::State::count_votes(std::span<const WaitingRequest> round) const {

@@ -24,9 +24,8 @@ void check_rules(const ShardRules& rules) {
     fail(ErrorCode::invalid, "a server got {} workers; it needs at least one", rules.workers);
   }
   const bool quorum = rules.consistency == ShardRules::Consistency::quorum;
-  if (quorum && (rules.quorum < 1 || rules.quorum > rules.workers)) {
-    fail(ErrorCode::invalid, "the quorum is {}; with {} workers it can be 1 to {}", rules.quorum,
-         rules.workers, rules.workers);
+  if (quorum && rules.quorum < 1) {
+    fail(ErrorCode::invalid, "the quorum is {}; it must be at least 1", rules.quorum);
   }
   if (!std::isfinite(rules.weight_power) || rules.weight_power < 0) {
     fail(ErrorCode::invalid, "weight_power is {}; it must be a finite number of at least 0",

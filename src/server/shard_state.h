@@ -33,7 +33,7 @@ struct ShardWorker {
 /// A sync round that is kept until its workers say `apply`.
 struct HeldRound {
   ReplyHeader reply;
-  std::vector<int> workers = {};  ///< That have not left.
+  std::vector<int> workers = {};
 };
 
 /// Pushes gather in `waiting` of their workers. As soon as the rules are content with who has come
@@ -48,9 +48,11 @@ struct HeldRound {
 /// all have come. For the same reason a worker whose push was dropped is not expected again before
 /// the next update.
 ///
+/// An update, or a push that is kept, is committed to the memory before anybody is answered.
+///
 /// Requests are taken in shard.cc, rounds made in shard_round.cc.
 struct Shard::State {
-  State(const ShardRules& rules, const ShardShape& shape);
+  State(const ShardRules& rules, ShardMemory memory, WorkBoard* board);
 
   bool sync() const { return rules_.consistency == ShardRules::Consistency::sync; }
   ShardWorker& worker(int number) { return workers_[static_cast<std::size_t>(number)]; }
@@ -71,6 +73,8 @@ struct Shard::State {
   void take_again(Request request);
   void serve_rows(const Request& request) const;
   void leave(int number);
+  bool can_go_without(int number);
+  void refuse_all(const Error& error);
 
   // Rounds.
   void go_on(Clock::time_point now);
@@ -79,9 +83,13 @@ struct Shard::State {
   void run_round(Clock::time_point now);
   void update(std::span<WaitingRequest> round, ReplyHeader& reply);
   void hold(std::span<const WaitingRequest> round, ReplyHeader& reply);
-  void finish_update();
+  void finish_update(std::span<const WaitingRequest> round);
   void run_apply(Clock::time_point now);
-  void leave_held(int number);
+  void drop_kept();
+  void commit();
+  void replicate(ReplicaMessage::Kind kind) const;
+  ShardRecord record() const;
+  void work_is_done(int number);
   void keep(const Request& push, std::uint64_t staleness);
   ReplyHeader count_votes(std::span<const WaitingRequest> round) const;
   double weight_of(std::uint64_t staleness) const;
@@ -96,7 +104,10 @@ struct Shard::State {
   void answer_at_once(const Request& request, ReplyHeader reply);
 
   const ShardRules rules_;
+  ShardMemory memory_;
   const ShardShape shape_;
+  WorkBoard* const board_;
+  Replicate replicate_;
   ShardModel model_;
   PushLedger ledger_;
   WorkerCopies copies_;
@@ -105,9 +116,9 @@ struct Shard::State {
   std::vector<std::uint64_t> kept_stalenesses_;
   std::optional<HeldRound> held_;
   std::vector<Request> early_;  // From before the first model.
-  bool initialised_ = false;
-  bool stop_ = false;     // Somebody was asked to; sync tells it within a round only.
-  double newest_lr_ = 0;  // Of the newest push or apply.
+  std::optional<Error> lost_;   // Why nothing can be done any more.
+  bool stop_ = false;           // Somebody was asked to; sync tells it within a round only.
+  double newest_lr_ = 0;        // Of the newest push or apply.
   std::uint64_t version_ = 0;
 };
 

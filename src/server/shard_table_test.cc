@@ -16,7 +16,7 @@ class FourRows {
  public:
   explicit FourRows(const ShardRules& rules)
       : shard_(rules, {.tables = {{.first_row = 10, .end_row = 14, .width = 2}}}) {
-    shard_.initialise({}, {{0, 1, 10, 11, 20, 21, 30, 31}});
+    initialise(shard_, {}, {{0, 1, 10, 11, 20, 21, 30, 31}});
   }
   operator Shard&() { return shard_; }
 

@@ -94,10 +94,21 @@ inline ShardRules rules_of(ShardRules::Consistency consistency, int workers) {
   return rules;
 }
 
+/// The first model, without slots.
+inline void initialise(Shard& shard, std::span<const float> dense,
+                       const std::vector<std::vector<float>>& tables = {}) {
+  std::vector<float> floats(dense.begin(), dense.end());
+  ModelMessage model;
+  for (const auto& table : tables) floats.insert(floats.end(), table.begin(), table.end());
+  model.shape.tables.resize(tables.size());
+  model.floats = floats;
+  shard.initialise(model);
+}
+
 /// A shard of two floats, 0 and 10 at first.
 struct TwoFloats {
   explicit TwoFloats(const ShardRules& rules) : shard(rules, {.dense = 2}) {
-    shard.initialise(std::vector<float>{0, 10}, {});
+    initialise(shard, std::vector<float>{0, 10}, {});
   }
   Shard shard;
 };

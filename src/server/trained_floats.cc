@@ -2,22 +2,19 @@
 
 #include <algorithm>
 
+#include "base/failpoint.h"
 #include "optimizer/square_sum.h"
 
 namespace cohort {
 
-TrainedFloats::TrainedFloats(std::size_t count, const Optimizer& optimizer)
-    : optimizer_(optimizer), values_(count * sizeof(float)) {
-  for (std::size_t slot = 0; slot < optimizer.slots().size(); ++slot) {
-    slots_.emplace_back(count * sizeof(float));
-  }
-}
+TrainedFloats::TrainedFloats(const DenseArea& area, const Optimizer& optimizer)
+    : optimizer_(optimizer), area_(area) {}
 
 void TrainedFloats::update_part(std::size_t offset, std::span<const float> gradients,
                                 const UpdateScalars& scalars) {
   part_slots_.clear();
-  for (const PrivateMemory& slot : slots_) {
-    part_slots_.push_back(slot.floats().subspan(offset, gradients.size()));
+  for (const std::span<float> slot : floats().slots) {
+    part_slots_.push_back(slot.subspan(offset, gradients.size()));
   }
   optimizer_.update(values().subspan(offset, gradients.size()), gradients, part_slots_, scalars);
 }
@@ -28,12 +25,15 @@ double TrainedFloats::update(const Aggregate& gradients, const Update& update) {
   scratch_.resize(std::min(values().size(), kSumPiece));
   double squares = 0;
   for_each_piece(values().size(), [&](std::size_t begin, std::size_t count) {
+    save_floats(area_, begin, count);
+    failpoint("server.in-update");
     const std::span<const float> piece = gradients.piece(begin, count, scratch_);
     if (update.want_norm) squares += sum_of_squares(piece);
     update_part(begin, piece, scalars);
     for (const std::span<float> copy : update.copies) {
       std::ranges::copy(values().subspan(begin, count), copy.subspan(begin).begin());
     }
+    failpoint("server.in-update");
   });
   return squares * gradients.scale() * gradients.scale();
 }

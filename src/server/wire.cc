@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/fail.h"
+#include "server/message_bytes.h"
 
 namespace cohort {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::uint32_t kMark =
     0xC0405000U + static_cast<std::uint32_t>(sizeof(RequestHeader) + sizeof(ReplyHeader));
 
 struct RequestFrame {
-  std::uint32_t mark = kMark;
+  std::uint32_t mark = kMark;  // These two come first: see kind_of().
   WireKind kind = WireKind::exchange;
   std::uint32_t rows = 0;
   std::uint32_t wanted = 0;
@@ -33,6 +34,7 @@ constexpr std::uint32_t kNoError = 0xFFFFFFFF;
 struct ReplyFrame {
   std::uint32_t mark = kMark;
   std::uint32_t error = kNoError;
+  std::int64_t error_rank = -1;  ///< Who is to blame, where one is.
   std::uint64_t pulled_bytes = 0;
   std::uint64_t row_floats = 0;
   std::uint64_t text_bytes = 0;
@@ -40,57 +42,6 @@ struct ReplyFrame {
 };
 static_assert(sizeof(ReplyFrame) <= kReplyBytes && sizeof(ReplyFrame) % sizeof(float) == 0);
 static_assert(sizeof(RequestFrame) % sizeof(float) == 0);
-
-template <class T>
-void append(std::vector<std::byte>& bytes, const T& value) {
-  const auto* begin = reinterpret_cast<const std::byte*>(&value);
-  bytes.insert(bytes.end(), begin, begin + sizeof value);
-}
-
-template <class T>
-void append_all(std::vector<std::byte>& bytes, std::span<const T> values) {
-  const auto raw = std::as_bytes(values);
-  bytes.insert(bytes.end(), raw.begin(), raw.end());
-}
-
-/// Takes a message apart from its front.
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  template <class T>
-  T take() {
-    T value;
-    std::memcpy(&value, take_bytes(sizeof value).data(), sizeof value);
-    return value;
-  }
-
-  template <class T>
-  std::span<const T> take_all(std::uint64_t count) {
-    if (count > bytes_.size() / sizeof(T)) fail_short();
-    const auto raw = take_bytes(count * sizeof(T));
-    if (reinterpret_cast<std::uintptr_t>(raw.data()) % alignof(T) != 0) {
-      fail(ErrorCode::corrupt, "A message's numbers are not where they can be read.");
-    }
-    return {reinterpret_cast<const T*>(raw.data()), static_cast<std::size_t>(count)};
-  }
-
-  std::span<const std::byte> rest() const { return bytes_; }
-
- private:
-  std::span<const std::byte> take_bytes(std::size_t count) {
-    if (count > bytes_.size()) fail_short();
-    const auto taken = bytes_.first(count);
-    bytes_ = bytes_.subspan(count);
-    return taken;
-  }
-
-  [[noreturn]] static void fail_short() {
-    fail(ErrorCode::corrupt, "A message between worker and server ends too early.");
-  }
-
-  std::span<const std::byte> bytes_;
-};
 
 /// Where the flags of the headers are.
 constexpr std::size_t kRequestFlags[] = {
@@ -100,9 +51,9 @@ constexpr std::size_t kRequestFlags[] = {
     offsetof(RequestHeader, stop),  offsetof(RequestHeader, finished),
     offsetof(RequestHeader, exact)};
 constexpr std::size_t kReplyFlags[] = {
-    offsetof(ReplyHeader, applied), offsetof(ReplyHeader, dropped),
+    offsetof(ReplyHeader, applied),   offsetof(ReplyHeader, dropped),
     offsetof(ReplyHeader, duplicate), offsetof(ReplyHeader, stop),
-    offsetof(ReplyHeader, claim_end)};
+    offsetof(ReplyHeader, has_model), offsetof(ReplyHeader, claim_end)};
 
 /// A bool of another value than 0 and 1 must not be read as one. `header` may be cut short.
 void check_flags(std::span<const std::byte> header, std::span<const std::size_t> flags) {
@@ -144,12 +95,18 @@ void write_request(std::vector<std::byte>& bytes, const WireHead& head,
   }
 }
 
+WireKind kind_of(std::span<const std::byte> request) {
+  MessageReader reader(request);
+  check_mark(reader.take<std::uint32_t>());
+  return static_cast<WireKind>(reader.take<std::uint32_t>());
+}
+
 WireRequest read_request(std::span<const std::byte> bytes) {
-  Reader reader(bytes);
+  MessageReader reader(bytes);
   check_flags(bytes.subspan(std::min(bytes.size(), offsetof(RequestFrame, header))), kRequestFlags);
   const auto frame = reader.take<RequestFrame>();
   check_mark(frame.mark);
-  if (frame.kind > WireKind::initialise) {
+  if (frame.kind > WireKind::replica) {
     fail(ErrorCode::corrupt, "A message to a server is of the unknown kind {}.",
          static_cast<std::uint32_t>(frame.kind));
   }
@@ -194,6 +151,7 @@ std::size_t write_error(std::span<std::byte> bytes, const Error& error) {
   const std::string text = error.what();
   ReplyFrame frame;
   frame.error = static_cast<std::uint32_t>(error.code());
+  frame.error_rank = error.rank().value_or(-1);
   frame.text_bytes = std::min(text.size(), bytes.size() - sizeof frame);
   std::memcpy(bytes.data(), &frame, sizeof frame);
   std::memcpy(bytes.data() + sizeof frame, text.data(), frame.text_bytes);
@@ -201,7 +159,7 @@ std::size_t write_error(std::span<std::byte> bytes, const Error& error) {
 }
 
 WireReply read_reply(std::span<const std::byte> bytes) {
-  Reader reader(bytes);
+  MessageReader reader(bytes);
   check_flags(bytes.subspan(std::min(bytes.size(), offsetof(ReplyFrame, header))), kReplyFlags);
   const auto frame = reader.take<ReplyFrame>();
   check_mark(frame.mark);
@@ -210,7 +168,9 @@ WireReply read_reply(std::span<const std::byte> bytes) {
       fail(ErrorCode::corrupt, "A server refused a request with the unknown code {}.", frame.error);
     }
     const auto text = reader.take_all<char>(frame.text_bytes);
-    throw Error(static_cast<ErrorCode>(frame.error), std::string(text.begin(), text.end()));
+    Error error(static_cast<ErrorCode>(frame.error), std::string(text.begin(), text.end()));
+    if (frame.error_rank >= 0) error.about_rank(static_cast<int>(frame.error_rank));
+    throw error;
   }
   WireReply reply;
   reply.header = frame.header;
@@ -231,40 +191,8 @@ void place_rows(const WireReply& reply, std::span<const RowsWanted> wanted) {
   }
 }
 
-void write_shape(std::vector<std::byte>& bytes, const ShardShape& shape) {
-  append(bytes, std::uint64_t{shape.dense});
-  append(bytes, std::uint64_t{shape.tables.size()});
-  append(bytes, std::uint64_t{shape.matrices.size()});
-  for (const MatrixShape& matrix : shape.matrices) append(bytes, matrix);
-  for (const TableShape& table : shape.tables) append(bytes, table);
-}
-
-FirstModel read_first_model(std::span<const std::byte> bytes) {
-  Reader reader(bytes);
-  FirstModel model;
-  model.shape.dense = reader.take<std::uint64_t>();
-  const auto tables = reader.take<std::uint64_t>();
-  const auto matrices = reader.take<std::uint64_t>();
-  if (matrices > bytes.size() || tables > bytes.size()) {
-    fail(ErrorCode::corrupt, "A first model names more tensors than it can have.");
-  }
-  for (std::uint64_t i = 0; i < matrices; ++i) {
-    model.shape.matrices.push_back(reader.take<MatrixShape>());
-  }
-  for (std::uint64_t i = 0; i < tables; ++i) {
-    model.shape.tables.push_back(reader.take<TableShape>());
-  }
-  model.dense = reader.take_all<float>(model.shape.dense);
-  for (const TableShape& table : model.shape.tables) {
-    if (table.end_row < table.first_row) fail(ErrorCode::corrupt, "A table has no rows.");
-    const auto values =
-        reader.take_all<float>(std::uint64_t{table.end_row - table.first_row} * table.width);
-    model.tables.emplace_back(values.begin(), values.end());
-  }
-  return model;
-}
-
 std::string to_text(const Hello& hello) {
+  if (hello.floats_path.empty()) return fmt::format("{}", hello.pid);
   return fmt::format("{} {} {} {} {}", hello.pid, hello.floats, hello.part_begin, hello.floats_path,
                      hello.side_path);
 }
@@ -272,7 +200,9 @@ std::string to_text(const Hello& hello) {
 Hello hello_from(std::span<const std::byte> text) {
   std::istringstream words(std::string(reinterpret_cast<const char*>(text.data()), text.size()));
   Hello hello;
-  words >> hello.pid >> hello.floats >> hello.part_begin >> hello.floats_path >> hello.side_path;
+  words >> hello.pid;
+  if (words && words.eof()) return hello;
+  words >> hello.floats >> hello.part_begin >> hello.floats_path >> hello.side_path;
   if (!words) fail(ErrorCode::corrupt, "A worker's greeting cannot be read.");
   return hello;
 }

@@ -20,7 +20,15 @@ namespace cohort {
 ///   reply     mark | error code, lengths | ReplyHeader | wanted rows' floats, or the error's text
 ///   by gRPC   … | dense floats or an encoded message
 
-enum class WireKind : std::uint32_t { exchange, leave, hello, initialise };
+enum class WireKind : std::uint32_t {
+  exchange,
+  leave,
+  hello,       ///< Followed by a Hello.
+  look,        ///< Is there a model, and how large?
+  initialise,  ///< Followed by a ModelMessage.
+  read,        ///< The model, as a ModelMessage; followed by where its floats go, or nothing.
+  replica,     ///< From another server, followed by a ReplicaMessage.
+};
 
 /// What a request begins with.
 struct WireHead {
@@ -41,6 +49,9 @@ struct WireRequest : WireHead {
 void write_request(std::vector<std::byte>& bytes, const WireHead& head,
                    std::span<const RowsPushed> rows, std::span<const RowsWanted> wanted);
 WireRequest read_request(std::span<const std::byte> bytes);
+
+/// The kind alone. Throws Error(corrupt) where it cannot be read.
+WireKind kind_of(std::span<const std::byte> request);
 
 /// Floats that answer all rows wanted.
 std::size_t wanted_floats(const WireRequest& request);
@@ -64,22 +75,15 @@ WireReply read_reply(std::span<const std::byte> bytes);
 /// Copies the rows of a reply to where they were wanted.
 void place_rows(const WireReply& reply, std::span<const RowsWanted> wanted);
 
-/// What worker 0 sends first: the shard's shape and values.
-struct FirstModel {
-  ShardShape shape;
-  std::span<const float> dense;
-  std::vector<std::vector<float>> tables;
-};
-void write_shape(std::vector<std::byte>& bytes, const ShardShape& shape);
-FirstModel read_first_model(std::span<const std::byte> bytes);
-
 /// What a worker of the server's host says of itself.
 struct Hello {
   std::int64_t pid = 0;
-  std::string floats_path;  ///< Outgoing floats, then incoming ones; each part 64-byte aligned.
+  /// Outgoing floats, then incoming ones; each part 64-byte aligned. Empty where requests travel by
+  /// gRPC: the server then only watches the process.
+  std::string floats_path = {};
   std::uint64_t floats = 0;
   std::uint64_t part_begin = 0;  ///< The server's part of them.
-  std::string side_path;         ///< The two halves: requests to, replies from this server.
+  std::string side_path = {};    ///< The two halves: requests to, replies from this server.
 };
 std::string to_text(const Hello& hello);
 Hello hello_from(std::span<const std::byte> text);

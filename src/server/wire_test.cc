@@ -118,12 +118,14 @@ TEST(Wire, RefusesAReplyWithFewerRowsThanWanted) {
 
 TEST(Wire, ThrowsTheErrorThatAReplyIs) {
   Bytes bytes(1000);
-  bytes.resize(write_error(bytes, Error(ErrorCode::diverged, "The loss is not finite.")));
+  Error diverged(ErrorCode::diverged, "The loss is not finite.");
+  bytes.resize(write_error(bytes, diverged.about_rank(3)));
   try {
     read_reply(bytes);
     FAIL() << "Nothing was thrown.";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::diverged);
+    EXPECT_EQ(error.rank(), 3);
     EXPECT_STREQ(error.what(), "The loss is not finite.");
   }
   bytes[4] = std::byte{100};  // Of the code.
@@ -136,20 +138,6 @@ TEST(Wire, CutsAnErrorThatIsLongerThanItsRoom) {
   EXPECT_THAT([&] { read_reply(bytes); }, ThrowsMessage<Error>(HasSubstr("xxx")));
 }
 
-TEST(Wire, RefusesAFirstModelThatIsTooShort) {
-  Bytes bytes;
-  write_shape(bytes, {.dense = 2, .tables = {{0, 2, 1}}, .matrices = {{0, 1, 2}}});
-  const std::vector<float> values = {1, 2, 3, 4};
-  const auto raw = std::as_bytes(std::span(values));
-  bytes.insert(bytes.end(), raw.begin(), raw.end());
-  const FirstModel model = read_first_model(bytes);
-  EXPECT_THAT(model.dense, ElementsAre(1, 2));
-  EXPECT_THAT(model.tables, ElementsAre(ElementsAre(3, 4)));
-  for (std::size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_THROW(read_first_model(std::span(bytes).first(size)), Error) << size << " bytes";
-  }
-}
-
 TEST(Wire, BringsAGreetingBack) {
   const std::string text = to_text(Hello{.pid = 42,
                                          .floats_path = "/proc/42/fd/7",
@@ -159,6 +147,9 @@ TEST(Wire, BringsAGreetingBack) {
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
   EXPECT_EQ(hello_from(bytes).side_path, "/proc/42/fd/8");
   EXPECT_THROW(hello_from(bytes.first(5)), Error);
+  EXPECT_THROW(hello_from({}), Error);
+  const std::string short_text = to_text(Hello{.pid = 42});
+  EXPECT_EQ(hello_from(std::as_bytes(std::span(short_text.data(), short_text.size()))).pid, 42);
 }
 
 }  // namespace

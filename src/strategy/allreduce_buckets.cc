@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/failpoint.h"
 #include "strategy/bucket_reducer.h"
 #include "strategy/lockstep_model.h"
 
@@ -14,16 +15,20 @@ class AllreduceBuckets : public Strategy {
       : context_(context),
         transport_(context.engine.connect(Deadline::in(context.timeout))),
         model_(context),
+        first_step_(model_.step()),
         reducer_(*transport_, model_.travelling(),
                  GradientBuckets::of(model_.layout().parameters, model_.tail_size(),
                                      static_cast<std::size_t>(context.options.bucket_bytes)),
                  {.algorithm = context.options.algorithm,
                   .timeout = context.timeout,
                   .background = context.engine.sends_in_background(),
-                  .phases = &context.phases}) {
+                  .phases = &context.phases,
+                  .activity = context.activity}) {
     model_.space().on_gradient_ready(
         [this](std::size_t parameter) { reducer_.parameter_ready(parameter); });
   }
+
+  ~AllreduceBuckets() override { AllreduceBuckets::close(); }
 
   std::string describe() const override {
     return fmt::format("all-reduce by messages: {} over {}, {} workers, {} bucket{}{}",
@@ -43,11 +48,13 @@ class AllreduceBuckets : public Strategy {
 
   StepOutcome finish_step(const UpdatePlan& plan) override {
     model_.space().finish_step();
+    failpoint("allreduce.before-gradients");
     PhaseSpan span(context_.phases, Phase::communication);
     reducer_.wait();
     span.next(Phase::optimizer);
     StepOutcome outcome = model_.count_votes();
     if (outcome.diverged_rank < 0) model_.update(context_.optimizer, plan, outcome);
+    failpoint("allreduce.after-update");
     return outcome;
   }
 
@@ -58,6 +65,10 @@ class AllreduceBuckets : public Strategy {
     return {transport_->bytes_sent() + side.sent, transport_->bytes_received() + side.received};
   }
 
+  std::int64_t first_step() const override { return first_step_; }
+  void save_state(TrainingState& state) override { model_.save(state); }
+
+  // Buckets that are under way on the reducer's thread end with that.
   void close() noexcept override {
     transport_->close();
     model_.sums().close();
@@ -67,6 +78,7 @@ class AllreduceBuckets : public Strategy {
   StrategyContext context_;
   std::unique_ptr<Transport> transport_;
   LockstepModel model_;  // Its layers sum over workers while buckets are under way.
+  std::int64_t first_step_;
   BucketReducer reducer_;
 };
 

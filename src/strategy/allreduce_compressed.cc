@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "collective/sum_kernel.h"
 #include "strategy/bucket_reducer.h"
 #include "strategy/codec_shape.h"
+#include "strategy/compression_memory.h"
 #include "strategy/compression_trial.h"
 #include "strategy/gradient_exchange.h"
 #include "strategy/lockstep_model.h"
@@ -31,18 +34,12 @@ class AllreduceCompressed : public Strategy {
         transport_(connect()),
         plain_transport_(is_auto() ? connect() : nullptr),
         model_(context) {
-    if (is_alone()) return;
-    if (is_auto()) {
-      reducer_.emplace(*plain_transport_, model_.travelling(), buckets(), reducer_options());
-      model_.space().on_gradient_ready([this](std::size_t parameter) {
-        if (in_buckets_) reducer_->parameter_ready(parameter);
-      });
-      trial_.emplace(candidates());
-      use(trial_->current());
-    } else {
-      use(context.options.compression.kind);
-    }
+    first_step_ = model_.step();
+    if (!is_alone()) begin_sending();
+    take_over();
   }
+
+  ~AllreduceCompressed() override { AllreduceCompressed::close(); }
 
   std::string describe() const override {
     if (is_alone()) return "one worker, whose gradients need not travel";
@@ -57,6 +54,8 @@ class AllreduceCompressed : public Strategy {
                        own_optimizer_ ? ", momentum before the choice" : "", picked_);
   }
 
+  Pace pace() const override { return {.own_state = true}; }
+
   FlatSpace& space() override { return model_.space(); }
 
   void begin_last_backward(const Vote& vote) override {
@@ -69,11 +68,18 @@ class AllreduceCompressed : public Strategy {
 
   StepOutcome finish_step(const UpdatePlan& plan) override {
     model_.space().finish_step();
+    failpoint("allreduce.before-gradients");
     PhaseSpan span(context_.phases, Phase::communication);
-    StepOutcome outcome = sum_over_ranks();
+    const auto begin = Clock::now();
+    StepOutcome outcome = in_buckets_ ? sum_in_buckets() : sum_encoded();
+    const double seconds = seconds_since(begin);
     if (outcome.diverged_rank >= 0) return outcome;
     span.next(Phase::optimizer);
     model_.update(own_optimizer_ ? *own_optimizer_ : context_.optimizer, plan, outcome);
+    left_over_.clear();
+    failpoint("allreduce.after-update");
+    span.next(Phase::communication);
+    if (trial_) go_on_trying(seconds);
     return outcome;
   }
 
@@ -89,6 +95,15 @@ class AllreduceCompressed : public Strategy {
     return all;
   }
 
+  std::int64_t first_step() const override { return first_step_; }
+
+  void save_state(TrainingState& state) override {
+    model_.save(state);
+    // The momentum that is applied is this worker's own.
+    if (own_optimizer_) state.slots.clear();
+    state.own = memory().as_floats();
+  }
+
   void close() noexcept override {
     transport_->close();
     if (plain_transport_) plain_transport_->close();
@@ -100,6 +115,18 @@ class AllreduceCompressed : public Strategy {
   bool is_auto() const { return context_.options.compression.kind == kAuto; }
   std::unique_ptr<Transport> connect() const {
     return context_.engine.connect(Deadline::in(context_.timeout));
+  }
+
+  void begin_sending() {
+    if (is_auto()) {
+      reducer_.emplace(*plain_transport_, model_.travelling(), buckets(), reducer_options());
+      model_.space().on_gradient_ready([this](std::size_t parameter) {
+        if (in_buckets_) reducer_->parameter_ready(parameter);
+      });
+    }
+    const std::string kind = is_auto() ? agreed_choice() : context_.options.compression.kind;
+    if (kind.empty()) trial_.emplace(candidates());
+    use(trial_ ? trial_->current() : kind);
   }
 
   GradientBuckets buckets() const {
@@ -114,13 +141,6 @@ class AllreduceCompressed : public Strategy {
             .phases = &context_.phases};
   }
 
-  StepOutcome sum_over_ranks() {
-    const auto begin = Clock::now();
-    const StepOutcome outcome = in_buckets_ ? sum_in_buckets() : sum_encoded();
-    if (trial_ && outcome.diverged_rank < 0) go_on_trying(seconds_since(begin));
-    return outcome;
-  }
-
   StepOutcome sum_in_buckets() {
     reducer_->wait();
     return model_.count_votes();
@@ -130,22 +150,53 @@ class AllreduceCompressed : public Strategy {
   StepOutcome sum_encoded() {
     model_.sums().sum(model_.tail());
     const StepOutcome outcome = model_.count_votes();
-    if (outcome.diverged_rank >= 0 || is_alone()) return outcome;
+    if (outcome.diverged_rank >= 0) return outcome;
     if (!left_over_.empty()) add_to(model_.gradients(), left_over_);
-    left_over_.clear();
+    if (is_alone()) return outcome;
     exchange_->sum(model_.gradients());
-    clear_padding();
+    // Some codecs know no zero, but the floats between two tensors must stay zero.
+    clear_padding(model_.layout().parameters, model_.gradients());
     return outcome;
   }
 
-  /// Some codecs know no zero, but the floats between two tensors must stay zero.
-  void clear_padding() {
-    std::size_t end = 0;
-    for (const FlatEntry& entry : model_.layout().parameters.entries) {
-      std::ranges::fill(model_.gradients().subspan(end, entry.offset - end), 0.0F);
-      end = entry.offset + entry.count;
+  /// auto: the choice that was made before this group of workers was formed, worker 0's for all;
+  /// empty where none was.
+  std::string agreed_choice() {
+    const auto all = candidates();
+    const auto saved = CompressionMemory::read(context_.start);
+    const auto found =
+        std::ranges::find(all, saved && saved->is_auto ? saved->compression : std::string());
+    std::array<std::int64_t, 1> choice = {found - all.begin()};
+    model_.sums().take_first(choice);
+    if (choice[0] == static_cast<std::int64_t>(all.size())) return {};
+    picked_ = fmt::format(" (picked {} before)", all[static_cast<std::size_t>(choice[0])]);
+    return all[static_cast<std::size_t>(choice[0])];
+  }
+
+  /// Goes on with what this worker had not sent when the last group of workers ended.
+  void take_over() {
+    const auto saved = CompressionMemory::read(context_.start);
+    const bool same = saved && !is_alone() && !trial_ && saved->compression == compression_.kind;
+    if (exchange_) exchange_->recall(same ? saved->exchange : ExchangeMemory());
+    if (saved && !same && saved->exchange.rest.size() == model_.gradients().size()) {
+      left_over_ = saved->exchange.rest;
     }
-    std::ranges::fill(model_.gradients().subspan(end), 0.0F);
+    // How gradients travel depends on it, so where one worker has some all have.
+    float any = left_over_.empty() ? 0 : 1;
+    model_.sums().sum({&any, 1});
+    if (any > 0) left_over_.resize(model_.gradients().size());
+  }
+
+  CompressionMemory memory() const {
+    CompressionMemory own{.compression = trial_ || is_alone() ? "" : compression_.kind,
+                          .is_auto = is_auto(),
+                          .exchange = {}};
+    if (exchange_) own.exchange = exchange_->memory();
+    if (!left_over_.empty()) {
+      own.exchange.rest.resize(left_over_.size());
+      add_to(own.exchange.rest, left_over_);
+    }
+    return own;
   }
 
   /// From the next step on gradients travel in this way.
@@ -214,6 +265,7 @@ class AllreduceCompressed : public Strategy {
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Transport> plain_transport_;  // auto: for buckets, on a thread of their own.
   LockstepModel model_;
+  std::int64_t first_step_ = 0;
   CompressionOptions compression_;  // In use now.
   std::unique_ptr<GradientExchange> exchange_;
   std::unique_ptr<Optimizer> own_optimizer_;

@@ -4,8 +4,11 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "base/failpoint.h"
 #include "collective/host_reduction.h"
+#include "collective/update_journal.h"
 #include "optimizer/square_sum.h"
+#include "strategy/model_state.h"
 
 namespace cohort {
 namespace {
@@ -24,8 +27,31 @@ WaitPolicy wait_policy(int world, int cores) {
   return policy;
 }
 
-// Notes a rank leaves for the others, see HostReduction::note.
-enum Note { kLoss, kStop, kSquareSum };
+// Notes a rank leaves for the others, see HostReduction::note. Rank 0's last two are of the first
+// model.
+enum Note { kLoss, kStop, kSquareSum, kStep, kUpdates };
+
+// The blocks of a segment, one after the other.
+class Blocks {
+ public:
+  explicit Blocks(Segment segment) : segment_(segment) {}
+
+  std::size_t count() const { return (segment_.size() + kBlock - 1) / kBlock; }
+  Segment operator[](std::size_t index) const {
+    const std::size_t begin = segment_.begin + index * kBlock;
+    return {begin, std::min(begin + kBlock, segment_.end)};
+  }
+
+ private:
+  Segment segment_;
+};
+
+// Of each vector the floats of one block.
+void cut(std::span<const std::span<float>> vectors, Segment block,
+         std::vector<std::span<float>>& parts) {
+  parts.clear();
+  for (const auto vector : vectors) parts.push_back(vector.subspan(block.begin, block.size()));
+}
 
 class AllreduceInPlace : public Strategy {
  public:
@@ -35,8 +61,12 @@ class AllreduceInPlace : public Strategy {
         floats_(layout_.parameters.size),
         slots_(context.optimizer.slots().size()),
         group_(make_group()),
-        space_(context.model, memory()),
+        journal_(make_journal()),
+        changing_(changing()),
+        space_(context.model, first_model()),
+        first_step_(age_.step),
         buffer_means_(space_.memory().buffers.begin(), space_.memory().buffers.end()),
+        next_means_(buffer_means_.size()),
         scratch_(kBlock) {}
 
   ~AllreduceInPlace() override { group_.leave(); }
@@ -58,19 +88,24 @@ class AllreduceInPlace : public Strategy {
 
   StepOutcome finish_step(const UpdatePlan& plan) override {
     space_.finish_step();
+    failpoint("allreduce.before-gradients");
     barrier("gradients");
     StepOutcome outcome = count_votes();
     if (outcome.diverged_rank >= 0) {
       take_buffers();  // As they were after the last good step.
       return outcome;
     }
-    average_buffers();
+    average_buffers(next_means_);
+    averaged_step_ = plan.step + 1;
     if (plan.clip_norm > 0) {
       update_clipped(plan);
     } else {
       update_fused(plan);
     }
+    failpoint("allreduce.after-update");
     barrier("updated parameters");
+    age_ = {.step = plan.step + 1, .updates = age_.updates + 1};
+    std::swap(buffer_means_, next_means_);
     take_buffers();
     if (plan.want_norm || plan.clip_norm > 0) outcome.gradient_norm = gradient_norm();
     return outcome;
@@ -86,6 +121,23 @@ class AllreduceInPlace : public Strategy {
 
   // Counted as if sent: what this rank read of the others' gradients, and they of its.
   Traffic traffic() const override { return {bytes_read_, bytes_read_}; }
+
+  std::int64_t first_step() const override { return first_step_; }
+
+  // No other rank can change the parameters before this one comes to the next step's barrier.
+  void save_state(TrainingState& state) override {
+    save_model({.parameters = changing_.front(),
+                .slots = {changing_.begin() + 1, changing_.end()},
+                .buffers = buffer_means_},
+               state);
+    set_age(state, age_);
+    state.own.clear();
+  }
+
+  void carry_state(TrainingState& state) override {
+    save_state(state);
+    if (journal_) finish_step_begun(state);
+  }
 
   void close() noexcept override { group_.leave(); }
 
@@ -105,24 +157,53 @@ class AllreduceInPlace : public Strategy {
                          wait_policy(engine.world(), context_.cores));
   }
 
+  // A rank alone has nobody who could finish what it began.
+  std::optional<UpdateJournal> make_journal() {
+    if (group_.world() == 1) return std::nullopt;
+    const UpdateJournal::Shape shape{
+        .world = group_.world(), .block = std::min(kBlock, floats_), .vectors = 1 + slots_};
+    return UpdateJournal(
+        group_.rank(), shape,
+        context_.engine.shared_regions()->region(UpdateJournal::bytes_needed(shape), deadline()));
+  }
+
+  // All that an update changes: parameters, then slots.
+  std::vector<std::span<float>> changing() const {
+    std::vector<std::span<float>> vectors;
+    for (std::size_t i = 0; i <= slots_; ++i) {
+      vectors.push_back(group_.shared().subspan(floats_ * i, floats_));
+    }
+    return vectors;
+  }
+
+  std::span<float> buffers_of(int rank) const { return group_.contribution(rank).subspan(floats_); }
+
   // Rank 0's model is everybody's: it puts its values where all find them.
-  FlatMemory memory() {
-    const auto contribution = group_.contribution(group_.rank());
-    const FlatMemory memory{.parameters = group_.shared().first(floats_),
-                            .gradients = contribution.first(floats_),
-                            .buffers = contribution.subspan(floats_)};
-    if (group_.rank() == 0) copy_values(context_.model, memory);
-    barrier("initial model");
-    if (group_.rank() != 0) {
-      std::ranges::copy(group_.contribution(0).subspan(floats_), memory.buffers.begin());
+  FlatMemory first_model() {
+    const auto first = group_.note(0);
+    if (group_.rank() == 0) {
+      age_ = load_start(context_, {.parameters = changing_.front(),
+                                   .slots = {changing_.begin() + 1, changing_.end()},
+                                   .buffers = buffers_of(0)});
+      first[kStep] = static_cast<double>(age_.step);
+      first[kUpdates] = static_cast<double>(age_.updates);
     }
     barrier("initial model");
-    return memory;
+    if (group_.rank() != 0) {
+      age_ = {.step = static_cast<std::int64_t>(first[kStep]),
+              .updates = static_cast<std::int64_t>(first[kUpdates])};
+      std::ranges::copy(buffers_of(0), buffers_of(group_.rank()).begin());
+    }
+    barrier("initial model");
+    return {.parameters = changing_.front(),
+            .gradients = group_.contribution(group_.rank()).first(floats_),
+            .buffers = buffers_of(group_.rank())};
   }
 
   Deadline deadline() const { return Deadline::in(context_.timeout); }
 
   void barrier(const char* doing) {
+    const Waiting waiting(context_.activity, "all-reduce of the gradients");
     const PhaseSpan span(context_.phases, Phase::wait);
     group_.barrier(deadline(), doing);
   }
@@ -138,17 +219,18 @@ class AllreduceInPlace : public Strategy {
     return outcome;
   }
 
-  void average_buffers() {
-    if (buffer_means_.empty()) return;
-    group_.sum_contributions({floats_, floats_ + buffer_means_.size()}, buffer_means_);
-    for (float& mean : buffer_means_) mean /= static_cast<float>(group_.world());
+  void average_buffers(std::span<float> means) const {
+    if (means.empty()) return;
+    group_.sum_contributions({floats_, floats_ + means.size()}, means);
+    for (float& mean : means) mean /= static_cast<float>(group_.world());
   }
 
   void take_buffers() { std::ranges::copy(buffer_means_, space_.memory().buffers.begin()); }
 
   // Sum and update of one block after the other. Alone there is nothing to sum.
   void update_fused(const UpdatePlan& plan) {
-    const UpdateScalars scalars{.lr = plan.lr, .step = plan.step + 1, .gradient_scale = 1};
+    const UpdateScalars scalars{.lr = plan.lr, .step = age_.updates + 1, .gradient_scale = 1};
+    begin_update(plan.step, {.scalars = scalars});
     double square_sum = 0;
     const auto begin = Clock::now();
     Duration summing{};
@@ -179,8 +261,10 @@ class AllreduceInPlace : public Strategy {
     group_.barrier(deadline(), "gradient norm");
     span.next(Phase::optimizer);
     const double norm = gradient_norm();
-    const UpdateScalars scalars{
-        .lr = plan.lr, .step = plan.step + 1, .gradient_scale = clip_scale(norm, plan.clip_norm)};
+    const UpdateScalars scalars{.lr = plan.lr,
+                                .step = age_.updates + 1,
+                                .gradient_scale = clip_scale(norm, plan.clip_norm)};
+    begin_update(plan.step, {.scalars = scalars, .summed = true});
     for_each_block([&](Segment block) {
       update(block, gradients.subspan(block.begin, block.size()), scalars);
     });
@@ -188,10 +272,8 @@ class AllreduceInPlace : public Strategy {
 
   template <class Visit>
   void for_each_block(Visit&& visit) const {
-    const Segment mine = group_.owned(floats_);
-    for (std::size_t begin = mine.begin; begin < mine.end; begin += kBlock) {
-      visit(Segment{begin, std::min(begin + kBlock, mine.end)});
-    }
+    const Blocks blocks(group_.owned(floats_));
+    for (std::size_t i = 0; i < blocks.count(); ++i) visit(blocks[i]);
   }
 
   // This block of the sum of all gradients: in `target`, or where it stands when there is one rank.
@@ -203,14 +285,68 @@ class AllreduceInPlace : public Strategy {
     return sums;
   }
 
+  void begin_update(std::int64_t step, const UpdateJournal::Plan& plan) {
+    if (journal_) journal_->begin(static_cast<std::uint64_t>(step + 1), plan);
+  }
+
   void update(Segment block, std::span<const float> gradients, const UpdateScalars& scalars) {
-    std::vector<std::span<float>>& slots = block_slots_;
-    slots.clear();
-    for (std::size_t slot = 0; slot < slots_; ++slot) {
-      slots.push_back(group_.shared().subspan(floats_ * (1 + slot) + block.begin, block.size()));
+    failpoint("allreduce.in-update");
+    cut(changing_, block, block_parts_);
+    if (journal_) journal_->keep(block_parts_);
+    apply(block_parts_, gradients, scalars);
+    failpoint("allreduce.in-block");
+    if (journal_) journal_->done();
+  }
+
+  void apply(std::span<const std::span<float>> parts, std::span<const float> gradients,
+             const UpdateScalars& scalars) const {
+    context_.optimizer.update(parts.front(), gradients, parts.subspan(1), scalars);
+  }
+
+  // Where some rank has begun to apply a step, all gradients of it were there: what ranks have not
+  // done of it is done to the copy in `state`. The shared memory is only read.
+  void finish_step_begun(TrainingState& state) {
+    UpdateJournal::Progress begun;
+    for (int rank = 0; rank < group_.world(); ++rank) {
+      const auto progress = journal_->progress(rank);
+      if (progress.number > begun.number) begun = progress;
     }
-    context_.optimizer.update(space_.memory().parameters.subspan(block.begin, block.size()),
-                              gradients, slots, scalars);
+    const auto step = static_cast<std::int64_t>(begun.number);
+    if (step <= age_.step) return;
+    std::vector<std::span<float>> vectors = {state.parameters};
+    vectors.insert(vectors.end(), state.slots.begin(), state.slots.end());
+    for (int rank = 0; rank < group_.world(); ++rank) finish_part_of(rank, begun, vectors);
+    // Who has arrived behind the update cannot rely on others' buffers any more, but has the means.
+    if (averaged_step_ == step) state.buffers = next_means_;
+    if (averaged_step_ != step) average_buffers(state.buffers);
+    set_age(state, {.step = step, .updates = begun.plan.scalars.step});
+  }
+
+  void finish_part_of(int rank, const UpdateJournal::Progress& begun,
+                      std::span<const std::span<float>> vectors) {
+    const Blocks blocks(segment_of(floats_, group_.world(), rank));
+    const auto progress = journal_->progress(rank);
+    const bool has_begun = progress.number == begun.number;
+    for (std::size_t i = has_begun ? progress.blocks : 0; i < blocks.count(); ++i) {
+      cut(vectors, blocks[i], block_parts_);
+      if (has_begun && progress.in_block && i == progress.blocks) {
+        journal_->restore(rank, block_parts_);
+      }
+      const auto sums = std::span(scratch_).first(blocks[i].size());
+      if (begun.plan.summed) {
+        const auto owners = group_.contribution(rank).subspan(blocks[i].begin, blocks[i].size());
+        std::ranges::copy(owners, sums.begin());
+      } else {
+        group_.sum_contributions(blocks[i], sums);
+      }
+      apply(block_parts_, sums, begun.plan.scalars);
+    }
+  }
+
+  void set_age(TrainingState& state, const ModelAge& age) const {
+    state.step = age.step;
+    state.updates = age.updates;
+    state.work = work_after(age.step, context_.parts);
   }
 
   double gradient_norm() const {
@@ -224,10 +360,16 @@ class AllreduceInPlace : public Strategy {
   std::size_t floats_;
   std::size_t slots_;
   HostReduction group_;
+  std::optional<UpdateJournal> journal_;
+  std::vector<std::span<float>> changing_;
+  ModelAge age_;
   FlatSpace space_;
-  std::vector<float> buffer_means_;
+  std::int64_t first_step_;
+  std::vector<float> buffer_means_;  // Of the last step that was applied.
+  std::vector<float> next_means_;    // Of step `averaged_step_`.
+  std::int64_t averaged_step_ = -1;
   std::vector<float> scratch_;
-  std::vector<std::span<float>> block_slots_;
+  std::vector<std::span<float>> block_parts_;
   std::uint64_t bytes_read_ = 0;
 };
 

@@ -80,6 +80,7 @@ void BucketReducer::run_in_background() {
 }
 
 void BucketReducer::reduce(std::size_t bucket) {
+  const Waiting waiting(options_.activity, "all-reduce of bucket", static_cast<int>(bucket));
   const Segment& segment = buckets_.segments[bucket];
   executor_.run(schedules_[bucket], buffer_.subspan(segment.begin, segment.size()),
                 static_cast<Tag>(bucket), Deadline::in(options_.timeout));

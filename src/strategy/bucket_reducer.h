@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/activity.h"
 #include "base/phases.h"
 #include "collective/executor.h"
 #include "strategy/gradient_buckets.h"
@@ -24,6 +25,7 @@ class BucketReducer {
     Duration timeout;
     bool background = false;
     PhaseClock* phases = nullptr;  ///< Told of what travels in the background.
+    Activity* activity = nullptr;  ///< Where waits for others are shown; may be null.
   };
 
   BucketReducer(Transport& transport, std::span<float> buffer, GradientBuckets buckets,

@@ -7,6 +7,8 @@
 
 #include "base/vectorize.h"
 #include "optimizer/square_sum.h"
+#include "strategy/server_options.h"
+#include "strategy/server_state.h"
 #include "strategy/server_worker.h"
 
 namespace cohort {
@@ -20,11 +22,24 @@ COHORT_VECTORIZE void subtract(float* __restrict change, const float* __restrict
 
 /// The worker makes steps of its own, on its part of the batches; every few steps the change of its
 /// parameters goes to the servers.
+///
+/// In step (sync) all push after the same steps, the multiples of push_every(), so the servers'
+/// version says which step their model is of. There a worker remembers what it had at the last
+/// push: that is what is saved and carried, and the steps since are done again. Where work is
+/// handed out, pieces count as done once they are pushed; what was not is handed out again.
 class DeltaPush : public ServerWorker {
  public:
   explicit DeltaPush(const StrategyContext& context)
-      : ServerWorker(context), own_((floats() * (2 + slot_count()) + 1) * sizeof(float)) {
+      : ServerWorker(context),
+        outer_slots_(
+            slot_factors(server_rule(context.options, context.optimizer_options, {})).size()),
+        own_((floats() * (2 + slot_count()) + 1) * sizeof(float)) {
+    for (std::size_t slot = 0; slot < slot_count(); ++slot) {
+      slots_.push_back(own_.floats().subspan(floats() * (2 + slot), floats()));
+    }
     make_space(own_.floats().first(floats()), own_.floats().subspan(floats(), floats()));
+    steps_done_ = first_step();
+    note_push();
   }
 
   std::string describe() const override {
@@ -42,20 +57,70 @@ class DeltaPush : public ServerWorker {
     space_->finish_step();
     StepOutcome outcome;
     make_own_step(plan, outcome);
+    steps_done_ = plan.step + 1;
+    ++steps_since_push_;
     outcome.loss = vote_.loss;
-    outcome.stop = vote_.stop;
-    if (++steps_since_push_ >= push_every()) {
+    // In step all stop after the same push.
+    outcome.stop = vote_.stop && takes_claims();
+    if (push_is_due()) {
       const PhaseSpan span(context_.phases, Phase::communication);
       const ExchangeReply reply = push_change(false);
       outcome.stop = outcome.stop || reply.stop;
-      if (context_.options.mode != "sync" || context_.options.consistency != "sync") {
-        outcome.staleness = static_cast<double>(reply.staleness);
-      }
+      if (takes_claims()) outcome.staleness = static_cast<double>(reply.staleness);
     }
     return outcome;
   }
 
+  void save_state(TrainingState& state) override {
+    save_servers(state, read_, at_push_.step);
+    put_own_state(state);
+    state.own.clear();
+    if (outer_slots_ == 0) return;
+    read_.dense.slots.resize(outer_slots_);
+    std::vector<std::span<const float>> outer(read_.dense.slots.begin(), read_.dense.slots.end());
+    set_own(state, OwnKind::outer_slots, outer);
+  }
+
+  void carry_state(TrainingState& state) override {
+    leave_with_servers(state, takes_claims() ? known_step() : at_push_.step);
+    put_own_state(state);
+    if (takes_claims() || !has_pushed_) return;
+    std::vector<std::span<const float>> now(slots_.begin(), slots_.end());
+    now.emplace_back(buffers());
+    set_own(state, OwnKind::pushed, now);
+  }
+
  protected:
+  void complete_first_model(const TrainingState& start, ServerModel& model) const override {
+    if (!takes_claims()) model.version = static_cast<std::uint64_t>(start.step / push_every());
+    const auto outer = own_of(&start, OwnKind::outer_slots);
+    const bool fits = std::ranges::all_of(
+        outer, [&](const std::vector<float>& slot) { return slot.size() == floats(); });
+    if (fits && outer.size() == outer_slots_) model.dense.slots = {outer.begin(), outer.end()};
+  }
+
+  std::int64_t step_at(const TrainingState& start, std::uint64_t version) const override {
+    const auto pushes = static_cast<std::int64_t>(version);
+    if (takes_claims() || pushes == start.step / push_every()) return start.step;
+    return std::min(pushes * push_every(), context_.steps);
+  }
+
+  void take_own_state(const TrainingState* start) override {
+    if (start != nullptr) {
+      const bool pushed = was_pushed(start);
+      const std::span<const std::vector<float>> from =
+          pushed ? own_of(start, OwnKind::pushed) : std::span(start->slots);
+      own_steps_ = updates_before(*start, slot_count()) + (pushed ? first_step() - start->step : 0);
+      for (std::size_t slot = 0; slot < std::min(from.size(), slots_.size()); ++slot) {
+        std::ranges::copy(from[slot], slots_[slot].begin());
+      }
+    }
+    if (first_step() == 0) return;
+    const std::int64_t chiefs_steps = chiefs(own_steps_);
+    if (start == nullptr) own_steps_ = chiefs_steps;
+    for (const auto& slot : slots_) fill_from_chief(slot, start != nullptr);
+  }
+
   void last_push() override {
     if (steps_since_push_ > 0) {
       push_change(true);
@@ -79,22 +144,20 @@ class DeltaPush : public ServerWorker {
     return options.every > 0 ? options.every : context_.steps_per_epoch;
   }
 
-  // The gradients are this worker's share of the mean over all; its own mean is `world` times that.
+  bool push_is_due() const {
+    return takes_claims() ? steps_since_push_ >= push_every() : steps_done_ % push_every() == 0;
+  }
+
   void make_own_step(const UpdatePlan& plan, StepOutcome& outcome) {
     const PhaseSpan span(context_.phases, Phase::optimizer);
-    const auto world = static_cast<double>(sums_.world());
     const FlatMemory& memory = space_->memory();
     if (plan.want_norm || plan.clip_norm > 0) {
-      outcome.gradient_norm = world * std::sqrt(sum_of_squares(memory.gradients));
+      outcome.gradient_norm = parts_of_step() * std::sqrt(sum_of_squares(memory.gradients));
     }
     const double clip = clip_scale(outcome.gradient_norm, plan.clip_norm);
-    std::vector<std::span<float>> slots;
-    for (std::size_t slot = 0; slot < slot_count(); ++slot) {
-      slots.push_back(own_.floats().subspan(floats() * (2 + slot), floats()));
-    }
     context_.optimizer.update(
-        memory.parameters, memory.gradients, slots,
-        {.lr = plan.lr, .step = ++own_steps_, .gradient_scale = world * clip});
+        memory.parameters, memory.gradients, slots_,
+        {.lr = plan.lr, .step = ++own_steps_, .gradient_scale = parts_of_step() * clip});
   }
 
   ExchangeReply push_change(bool finished) {
@@ -104,15 +167,53 @@ class DeltaPush : public ServerWorker {
     exchange.push = true;
     exchange.pull = true;
     exchange.finished = finished;
+    has_pushed_ = true;
     const ExchangeReply reply = timed_exchange(exchange);
     take_parameters();
-    steps_since_push_ = 0;
+    note_push();
     return reply;
   }
 
-  PrivateMemory own_;  // Parameters, gradients, slots.
-  std::int64_t own_steps_ = 0;
-  std::int64_t steps_since_push_ = 0;
+  std::span<float> buffers() const { return space_->memory().buffers; }
+
+  void note_push() {
+    has_pushed_ = false;
+    steps_since_push_ = 0;
+    if (takes_claims()) return;
+    at_push_.step = steps_done_;
+    at_push_.updates = own_steps_;
+    at_push_.slots.resize(slots_.size());
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      at_push_.slots[slot].assign(slots_[slot].begin(), slots_[slot].end());
+    }
+    at_push_.buffers.assign(buffers().begin(), buffers().end());
+  }
+
+  /// What this worker has beside the servers' model: in step that of the last push.
+  void put_own_state(TrainingState& state) const {
+    if (!takes_claims()) {
+      state.updates = at_push_.updates;
+      state.slots = at_push_.slots;
+      state.buffers = at_push_.buffers;
+      return;
+    }
+    state.updates = own_steps_;
+    state.slots.resize(slots_.size());
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      state.slots[slot].assign(slots_[slot].begin(), slots_[slot].end());
+    }
+    state.buffers.assign(buffers().begin(), buffers().end());
+  }
+
+  std::size_t outer_slots_;  // Of the servers.
+  PrivateMemory own_;        // Parameters, gradients, slots.
+  std::vector<std::span<float>> slots_;
+  std::int64_t own_steps_ = 0;         // Updates that made the slots.
+  std::int64_t steps_done_ = 0;        // Of the job, as far as this worker knows.
+  std::int64_t steps_since_push_ = 0;  // That are not pushed yet.
+  bool has_pushed_ = false;            // And has got no answer yet.
+  TrainingState at_push_;  // In step: what this worker had after the last push it knows of.
+  ServerModel read_;       // Of save_state().
 };
 
 }  // namespace

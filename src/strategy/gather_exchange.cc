@@ -29,7 +29,32 @@ class GatherExchange : public GradientExchange {
   }
 
   void sum(std::span<float> gradients) override {
-    const auto own = feedback_.encode(gradients);
+    try {
+      exchange(feedback_.encode(gradients), gradients);
+    } catch (...) {
+      feedback_.undo();
+      throw;
+    }
+    feedback_.keep();
+  }
+
+  void add_rest(std::span<float> gradients) const override {
+    if (!feedback_.rest().empty()) add_to(gradients, feedback_.rest());
+  }
+
+  ExchangeMemory memory() const override {
+    const auto copy = [](std::span<const float> floats) {
+      return std::vector<float>(floats.begin(), floats.end());
+    };
+    return {.rest = copy(feedback_.rest()), .velocity = copy(feedback_.velocity()), .codec = {}};
+  }
+
+  void recall(const ExchangeMemory& memory) override {
+    feedback_.start_from(memory.rest, memory.velocity);
+  }
+
+ private:
+  void exchange(std::span<const std::byte> own, std::span<float> gradients) {
     length_ = own.size();
     PeerMessages messages(transport_, Deadline::in(timeout_));
     for_each_peer([&](int rank) {
@@ -47,11 +72,6 @@ class GatherExchange : public GradientExchange {
     messages.finish();
   }
 
-  void add_rest(std::span<float> gradients) const override {
-    if (!feedback_.rest().empty()) add_to(gradients, feedback_.rest());
-  }
-
- private:
   /// From one peer.
   struct Incoming {
     std::uint64_t length = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/vectorize.h"
 #include "collective/sum_kernel.h"
@@ -15,6 +16,7 @@
 #include "optimizer/square_sum.h"
 #include "strategy/codec_shape.h"
 #include "strategy/own_model.h"
+#include "strategy/own_text.h"
 #include "strategy/worker_sums.h"
 
 namespace cohort {
@@ -28,11 +30,18 @@ void scale(std::span<float> values, double factor) {
   if (factor != 1) scale_floats(values.data(), values.size(), static_cast<float>(factor));
 }
 
+/// What GradientGossip leaves in TrainingState::own.
+const std::string kUntold = "gradients that peers were not told";
+
 /// What sending parameters and sending gradients have in common.
 class Gossip : public Strategy {
  public:
   explicit Gossip(const StrategyContext& context)
-      : context_(context), sums_(context), model_(context, sums_) {}
+      : context_(context),
+        sums_(context),
+        model_(context, sums_),
+        work_(agreed_work()),
+        first_step_(whole_steps(work_)) {}
 
   Pace pace() const override { return {.lockstep = false, .hands_out_work = true}; }
 
@@ -65,9 +74,12 @@ class Gossip : public Strategy {
     }
     if (plan.want_norm || plan.clip_norm > 0) {
       const PhaseSpan span(context_.phases, Phase::optimizer);
-      outcome.gradient_norm = world() * std::sqrt(sum_of_squares(model_.gradients()));
+      outcome.gradient_norm = parts() * std::sqrt(sum_of_squares(model_.gradients()));
     }
+    failpoint("gossip.before-update");
     take_turn(plan.lr, clip_scale(outcome.gradient_norm, plan.clip_norm));
+    failpoint("gossip.after-update");
+    boxes_->claims().done();
     outcome.consensus_distance = distance();
     if (vote_.stop) boxes_->claims().stop();
     outcome.stop = vote_.stop || boxes_->claims().stopped();
@@ -75,6 +87,7 @@ class Gossip : public Strategy {
   }
 
   void meet() override {
+    boxes_->claims().finish();
     {
       const PhaseSpan span(context_.phases, Phase::wait);
       settle(*boxes_, context_.store,
@@ -86,7 +99,6 @@ class Gossip : public Strategy {
     const PhaseSpan span(context_.phases, Phase::communication);
     finish_mail();
     average_models();
-    sums_.mean(model_.buffers());
   }
 
   void sum_over_workers(std::span<float> values) override { sums_.sum(values); }
@@ -96,7 +108,19 @@ class Gossip : public Strategy {
     return {boxes_->bytes_sent() + side.sent, boxes_->bytes_received() + side.received};
   }
 
-  void close() noexcept override { sums_.close(); }
+  std::int64_t first_step() const override { return first_step_; }
+
+  void save_state(TrainingState& state) override {
+    model_.save(state);
+    state.work = boxes_->claims().left();
+    state.step = whole_steps(state.work);
+    state.own = own_floats();
+  }
+
+  void close() noexcept override {
+    if (boxes_) boxes_->leave();
+    sums_.close();
+  }
 
  protected:
   /// One step of this worker: `clip` is what its gradients have to be multiplied by.
@@ -111,7 +135,12 @@ class Gossip : public Strategy {
   /// This worker's share in the average.
   virtual double weight() const = 0;
 
-  double world() const { return sums_.world(); }
+  /// What only this worker has; see TrainingState::own.
+  virtual std::vector<std::vector<float>> own_floats() const { return {}; }
+
+  /// The gradients of a step are this worker's share of the mean over a batch; its own mean is so
+  /// many times that.
+  double parts() const { return static_cast<double>(context_.parts); }
 
   MailOptions mail_options(Topology topology) const {
     return {.topology = topology,
@@ -125,7 +154,7 @@ class Gossip : public Strategy {
   void make_boxes(Topology topology, std::size_t message_bytes) {
     boxes_ = make_peer_boxes({.topology = topology,
                               .message_bytes = message_bytes,
-                              .end_step = context_.steps,
+                              .claims = {.work = work_, .end_step = context_.steps},
                               .timeout = context_.timeout},
                              context_.engine, context_.store);
   }
@@ -136,22 +165,61 @@ class Gossip : public Strategy {
   std::unique_ptr<PeerBoxes> boxes_;
 
  private:
-  /// The mean by weights, the same bits on all.
+  /// What is left to do by all that the workers know of it. Without worker 0's it is everything.
+  WorkLeft agreed_work() {
+    std::vector<std::int64_t> own;
+    if (const TrainingState* start = context_.start) {
+      const bool same_parts = start->work.parts == context_.parts;
+      const WorkLeft work = same_parts ? start->work : work_after(start->step, context_.parts);
+      own.push_back(work.next);
+      for (const Claim& claim : work.again) own.push_back(claim.step * work.parts + claim.part);
+    }
+    const auto all = sums_.gather(own);
+    if (all.front().empty()) return work_after(0, context_.parts);
+    std::vector<WorkLeft> views;
+    for (const auto& numbers : all) {
+      if (!numbers.empty()) views.push_back(work_of(numbers));
+    }
+    return merged_work(views);
+  }
+
+  /// The next number, then those to do again.
+  WorkLeft work_of(std::span<const std::int64_t> numbers) const {
+    WorkLeft work{.next = numbers.front(), .parts = context_.parts, .again = {}};
+    for (const std::int64_t number : numbers.subspan(1)) {
+      work.again.push_back(
+          {.step = number / context_.parts, .part = static_cast<int>(number % context_.parts)});
+    }
+    return work;
+  }
+
+  /// Parameters become their mean by weights, buffers their mean, the same bits on all. A worker
+  /// that is lost meanwhile leaves the models as they were.
   void average_models() {
     const auto parameters = model_.parameters();
-    std::vector<float> before(parameters.begin(), parameters.end());
-    auto total = static_cast<float>(weight());
-    scale(parameters, total);
-    sums_.sum(parameters);
-    sums_.sum({&total, 1});
-    scale(parameters, 1 / total);
-    const WeightedModel mean{parameters, 0};
+    const auto buffers = model_.buffers();
+    std::vector<float> sum(parameters.begin(), parameters.end());
+    scale(sum, weight());
+    sum.insert(sum.end(), buffers.begin(), buffers.end());
+    sum.push_back(static_cast<float>(weight()));
+    sums_.sum(sum);
+
+    const auto mean = std::span(sum).first(parameters.size());
+    scale(mean, 1 / sum.back());
+    for (float& buffer : std::span(sum).subspan(parameters.size(), buffers.size())) {
+      buffer /= static_cast<float>(sums_.world());
+    }
+    const WeightedModel average{mean, 0};
     log_info(
         "rank {}: when the workers came together, its model was {:.2e} of its norm from "
         "their average",
-        context_.engine.rank(), merge_models(before, 1, {&mean, 1}).distance);
+        context_.engine.rank(), merge_models(parameters, 1, {&average, 1}).distance);
+    std::ranges::copy(mean, parameters.begin());
+    std::ranges::copy(std::span(sum).subspan(parameters.size(), buffers.size()), buffers.begin());
   }
 
+  WorkLeft work_;
+  std::int64_t first_step_;
   Vote vote_;
   int meetings_ = 0;
 };
@@ -165,10 +233,9 @@ class ParameterGossip : public Gossip {
   }
 
  protected:
-  // The gradients are this worker's share of the mean over all; its own mean is `world` times that.
   void take_turn(double lr, double clip) override {
     PhaseSpan span(context_.phases, Phase::optimizer);
-    model_.update(lr, world() * clip);
+    model_.update(lr, parts() * clip);
     span.next(Phase::communication);
     mail_.send(*boxes_, model_.parameters());
     mail_.merge(*boxes_, model_.parameters());
@@ -194,6 +261,15 @@ class GradientGossip : public Gossip {
   explicit GradientGossip(const StrategyContext& context)
       : Gossip(context), mail_(mail_options(Topology::all)) {
     make_boxes(Topology::all, mail_.message_bytes());
+    if (const auto* untold = untold_before(context.start)) mail_.start_from(*untold);
+  }
+
+  /// What others have sent is in no one's model but theirs: it must not be lost with the boxes.
+  void carry_state(TrainingState& state) override {
+    take_arrived();
+    if (arrived_ && lr_ > 0) apply_sum();
+    arrived_ = false;
+    save_state(state);
   }
 
  protected:
@@ -237,7 +313,21 @@ class GradientGossip : public Gossip {
 
   double weight() const override { return 1; }
 
+  std::vector<std::vector<float>> own_floats() const override {
+    std::vector<float> untold = mail_.mean_leftovers();
+    if (untold.empty()) return {};
+    return {floats_of_text(kUntold), std::move(untold)};
+  }
+
  private:
+  /// Null where there is nothing that fits.
+  const std::vector<float>* untold_before(const TrainingState* start) const {
+    if (start == nullptr || start->own.size() != 2) return nullptr;
+    const bool fits = text_of_floats(start->own[0]) == kUntold &&
+                      start->own[1].size() == model_.gradients().size();
+    return fits ? &start->own[1] : nullptr;
+  }
+
   // The gradients of this worker and those that came.
   void apply_sum() {
     clear_padding(space().layout().parameters, model_.gradients());

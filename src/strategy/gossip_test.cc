@@ -117,6 +117,7 @@ WorkerEnd train_worker(const TrainingRun& run, Engine& engine, Store& store, Rou
                                      .optimizer_options = run.optimizer,
                                      .seed = 3,
                                      .steps = kSteps,
+                                     .parts = run.world,
                                      .timeout = std::chrono::seconds(60)});
   WorkerEnd end;
   while (const auto claim = strategy->next_work()) {

@@ -5,12 +5,20 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/deadline.h"
 #include "compression/codec.h"
 #include "transport/transport.h"
 
 namespace cohort {
+
+/// What one rank of an exchange keeps, so that another one can go on from it.
+struct ExchangeMemory {
+  std::vector<float> rest = {};      ///< What has not travelled, place by place.
+  std::vector<float> velocity = {};  ///< See ErrorFeedback; also place by place.
+  std::vector<float> codec = {};     ///< Of the codecs; of one rank in one world.
+};
 
 /// Sums gradients over the ranks while less than all of them travels. Every kind of codec has a way
 /// that fits it; a way is a file pair. One object per rank; all make the same calls.
@@ -20,11 +28,18 @@ class GradientExchange {
 
   /// Replaces the gradients by nearly their sum over the ranks: the same bits on all. What the
   /// messages leave out is kept for the next call. Throws Error naming the rank to blame; then the
-  /// transport is closed and the gradients are undefined.
+  /// transport is closed, the gradients are undefined, and what is kept is as it was before.
   virtual void sum(std::span<float> gradients) = 0;
 
   /// Adds what has not travelled so far: for whoever sends the next gradients in another way.
   virtual void add_rest(std::span<float> gradients) const = 0;
+
+  /// What this rank keeps from one call of sum() to the next.
+  virtual ExchangeMemory memory() const { return {}; }
+
+  /// Before the first sum(); all ranks call it together, each with what it has. What does not fit
+  /// (other sizes, another rank or world where that matters) is left out.
+  virtual void recall(const ExchangeMemory& /*memory*/) {}
 };
 
 struct ExchangeOptions {

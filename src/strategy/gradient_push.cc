@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/vectorize.h"
 #include "optimizer/square_sum.h"
 #include "strategy/server_options.h"
+#include "strategy/server_state.h"
 #include "strategy/server_worker.h"
 
 namespace cohort {
@@ -23,15 +25,24 @@ COHORT_VECTORIZE void apply_momentum(std::span<float> gradient, std::span<float>
   }
 }
 
+void multiply(std::span<float> values, double factor) {
+  if (factor == 1) return;
+  for (float& value : values) value *= static_cast<float>(factor);
+}
+
 /// Every step's gradients go to the servers, which read them where the backward pass left them, and
 /// write the new parameters where the next forward pass looks for them.
 class GradientPush : public ServerWorker {
  public:
   explicit GradientPush(const StrategyContext& context)
       : ServerWorker(context),
-        rule_(server_rule(context.options, context.optimizer_options, sums_.world())) {
+        rule_(server_rule(context.options, context.optimizer_options,
+                          {.workers = sums_.world(), .parts = static_cast<int>(parts_of_step())})),
+        slot_factors_(slot_factors(rule_)) {
     if (rule_.worker_momentum > 0) velocity_.resize(floats());
     make_space(client_.incoming(), client_.outgoing());
+    good_updates_ = static_cast<std::int64_t>(client_.version());
+    note_good_step(first_step());
   }
 
   std::string describe() const override {
@@ -43,28 +54,73 @@ class GradientPush : public ServerWorker {
   StepOutcome finish_step(const UpdatePlan& plan) override {
     space_->finish_step();
     const PhaseSpan span(context_.phases, Phase::communication);
-    const bool clips = plan.clip_norm > 0;
-    Exchange push = exchange_of(plan);
-    if (clips && in_lockstep()) return finish_clipped(plan, push);
-    StepOutcome outcome;
-    double factor = 1;
-    if (clips || (plan.want_norm && !in_lockstep())) {
-      outcome.gradient_norm = own_norm();
-      factor = clip_scale(outcome.gradient_norm, plan.clip_norm);
-      for (float& gradient : client_.outgoing()) gradient *= static_cast<float>(factor);
+    if (!in_lockstep()) return finish_own(plan);
+    has_pushed_ = true;
+    const StepOutcome outcome = plan.clip_norm > 0 ? finish_clipped(plan) : finish_together(plan);
+    if (outcome.diverged_rank >= 0) {
+      go_back();
+    } else {
+      ++good_updates_;
+      note_good_step(plan.step + 1);
     }
-    if (!velocity_.empty()) {
-      apply_momentum(client_.outgoing(), velocity_, static_cast<float>(rule_.worker_momentum),
-                     context_.optimizer_options.nesterov);
+    return outcome;
+  }
+
+  void save_state(TrainingState& state) override {
+    save_servers(state, read_, good_step_);
+    state.updates = static_cast<std::int64_t>(read_.version);
+    state.slots.resize(has_all_slots() || !velocity_.empty() ? slot_count() : 0);
+    for (std::size_t slot = 0; has_all_slots() && slot < slot_count(); ++slot) {
+      from_servers(order_, read_, static_cast<int>(slot), state.slots[slot]);
+      multiply(state.slots[slot], slot_factors_[slot]);
     }
-    push.pull = true;
-    add_touched_rows(push, factor);
-    const ExchangeReply reply = timed_exchange(push);
-    if (in_lockstep()) outcome.gradient_norm = std::sqrt(reply.square_sum);
-    return completed(outcome, reply);
+    if (!velocity_.empty()) save_velocity(state.slots.front());
+    const std::span<const float> buffers_now = in_lockstep() ? good_buffers_ : buffers();
+    state.buffers.assign(buffers_now.begin(), buffers_now.end());
+    state.own.clear();
+  }
+
+  void carry_state(TrainingState& state) override {
+    leave_with_servers(state, in_lockstep() ? good_step_ : known_step());
+    state.updates = good_updates_;
+    state.slots.clear();
+    if (!in_lockstep()) {
+      state.buffers.assign(buffers().begin(), buffers().end());
+      if (!velocity_.empty()) set_own(state, OwnKind::velocity, {velocity_});
+      return;
+    }
+    state.buffers = good_buffers_;
+    if (has_pushed_) set_own(state, OwnKind::pushed, {buffers()});
   }
 
  protected:
+  void complete_first_model(const TrainingState& start, ServerModel& model) const override {
+    model.version = static_cast<std::uint64_t>(updates_at(start));
+    if (!has_all_slots() || start.slots.size() != slot_count()) return;
+    for (std::size_t slot = 0; slot < slot_count(); ++slot) {
+      std::vector<float> values = start.slots[slot];
+      multiply(values, 1 / slot_factors_[slot]);
+      to_servers(order_, values, model, static_cast<int>(slot));
+    }
+  }
+
+  std::int64_t step_at(const TrainingState& start, std::uint64_t version) const override {
+    if (!in_lockstep()) return start.step;
+    return start.step + static_cast<std::int64_t>(version) - updates_at(start);
+  }
+
+  void take_own_state(const TrainingState* start) override {
+    if (velocity_.empty() || first_step() == 0) return;
+    const auto own = own_of(start, OwnKind::velocity);
+    if (own.size() == 1 && own[0].size() == velocity_.size()) {
+      velocity_ = own[0];
+    } else if (start != nullptr && start->slots.size() == 1) {
+      order_.take_dense(start->slots[0], velocity_);
+      multiply(velocity_, 1 / parts_of_step());
+    }
+    fill_from_chief(velocity_, start != nullptr);
+  }
+
   void last_push() override {
     Exchange exchange;
     exchange.finished = true;
@@ -74,6 +130,13 @@ class GradientPush : public ServerWorker {
   void take_parameters() override {}  // They are pulled to where the model looks for them.
 
  private:
+  /// The servers' version at this state. In lockstep both go on together, one update a step; they
+  /// may begin apart, where the slots are of another strategy.
+  std::int64_t updates_at(const TrainingState& state) const {
+    const bool servers_have_it = state.parameters.empty();
+    return servers_have_it ? state.updates : updates_before(state, slot_count());
+  }
+
   Exchange exchange_of(const UpdatePlan& plan) const {
     Exchange exchange;
     exchange.push = true;
@@ -83,8 +146,38 @@ class GradientPush : public ServerWorker {
     return exchange;
   }
 
+  /// A step that nobody waits for.
+  StepOutcome finish_own(const UpdatePlan& plan) {
+    Exchange push = exchange_of(plan);
+    StepOutcome outcome;
+    double factor = 1;
+    if (plan.clip_norm > 0 || plan.want_norm) {
+      outcome.gradient_norm = own_norm();
+      factor = clip_scale(outcome.gradient_norm, plan.clip_norm);
+      multiply(client_.outgoing(), factor);
+    }
+    if (!velocity_.empty()) {
+      apply_momentum(client_.outgoing(), velocity_, static_cast<float>(rule_.worker_momentum),
+                     context_.optimizer_options.nesterov);
+    }
+    push.pull = true;
+    add_touched_rows(push, factor);
+    return completed(outcome, timed_exchange(push));
+  }
+
+  StepOutcome finish_together(const UpdatePlan& plan) {
+    Exchange push = exchange_of(plan);
+    push.pull = true;
+    add_touched_rows(push, 1);
+    const ExchangeReply reply = timed_exchange(push);
+    StepOutcome outcome;
+    outcome.gradient_norm = std::sqrt(reply.square_sum);
+    return completed(outcome, reply);
+  }
+
   /// The norm is that of all workers' gradients on all servers, so it is asked for first.
-  StepOutcome finish_clipped(const UpdatePlan& plan, Exchange& push) {
+  StepOutcome finish_clipped(const UpdatePlan& plan) {
+    Exchange push = exchange_of(plan);
     push.hold = true;
     push.want_norm = true;
     add_touched_rows(push, 1);
@@ -110,13 +203,42 @@ class GradientPush : public ServerWorker {
   }
 
   double own_norm() const {
-    // The gradients are this worker's share of the mean over all; its own mean is `world` times
-    // that.
-    return sums_.world() * std::sqrt(sum_of_squares(client_.outgoing()) + table_square_sum());
+    return parts_of_step() * std::sqrt(sum_of_squares(client_.outgoing()) + table_square_sum());
+  }
+
+  std::span<float> buffers() const { return space_->memory().buffers; }
+  std::size_t slot_count() const { return context_.optimizer.slots().size(); }
+  /// Otherwise they have none: somebody else keeps the momentum.
+  bool has_all_slots() const { return slot_factors_.size() == slot_count(); }
+
+  void note_good_step(std::int64_t step) {
+    has_pushed_ = false;
+    good_step_ = step;
+    if (in_lockstep()) good_buffers_.assign(buffers().begin(), buffers().end());
+  }
+
+  /// The step was not applied: the buffers are as after the last one that was.
+  void go_back() {
+    has_pushed_ = false;
+    std::ranges::copy(good_buffers_, buffers().begin());
+    fetch_tables_for_chief();
+  }
+
+  /// Each worker has that of its own gradients; all together they are the step's.
+  void save_velocity(std::vector<float>& slot) const {
+    slot.assign(order_.floats(), 0);
+    order_.put_dense(velocity_, slot);
+    multiply(slot, parts_of_step());
   }
 
   ServerRule rule_;
-  std::vector<float> velocity_;  // Where this worker keeps the momentum.
+  std::vector<double> slot_factors_;  // Of the slots the servers have.
+  std::vector<float> velocity_;       // Where this worker keeps the momentum.
+  std::int64_t good_step_ = 0;        // In lockstep: steps this worker knows to be applied,
+  std::int64_t good_updates_ = 0;     // the servers' version after them,
+  std::vector<float> good_buffers_;   // the buffers after them,
+  bool has_pushed_ = false;           // and whether it has pushed the next.
+  ServerModel read_;                  // Of save_state().
 };
 
 }  // namespace

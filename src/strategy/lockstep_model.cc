@@ -10,22 +10,30 @@ namespace cohort {
 LockstepModel::LockstepModel(const StrategyContext& context)
     : layout_(ModelLayout::of(context.model)),
       floats_(layout_.parameters.size),
+      slots_(context.optimizer.slots().size()),
       rank_(static_cast<std::size_t>(context.engine.rank())),
       world_(static_cast<std::size_t>(context.engine.world())),
+      parts_(context.parts),
       sums_(context),
-      parameters_((floats_ * (1 + context.optimizer.slots().size()) + 1) * sizeof(float)),
+      parameters_((floats_ * (1 + slots_) + 1) * sizeof(float)),
       travelling_((floats_ + tail_size()) * sizeof(float)),
-      space_(context.model, memory(context.model)),
+      space_(context.model, first_model(context)),
       good_buffers_(buffers().begin(), buffers().end()) {}
 
-FlatMemory LockstepModel::memory(Model& model) {
-  const FlatMemory memory{.parameters = parameters_.floats().first(floats_),
-                          .gradients = gradients(),
-                          .buffers = buffers()};
-  copy_values(model, memory);
-  sums_.take_first(memory.parameters);
-  sums_.take_first(memory.buffers);
+ModelMemory LockstepModel::model_memory() const {
+  ModelMemory memory{
+      .parameters = parameters_.floats().first(floats_), .slots = {}, .buffers = buffers()};
+  for (std::size_t slot = 1; slot <= slots_; ++slot) {
+    memory.slots.push_back(parameters_.floats().subspan(floats_ * slot, floats_));
+  }
   return memory;
+}
+
+FlatMemory LockstepModel::first_model(const StrategyContext& context) {
+  const ModelMemory memory = model_memory();
+  if (rank_ == 0) age_ = load_start(context, memory);
+  sums_.take_first(memory, age_);
+  return {.parameters = memory.parameters, .gradients = gradients(), .buffers = memory.buffers};
 }
 
 void LockstepModel::put_vote(const Vote& vote) {
@@ -49,7 +57,6 @@ StepOutcome LockstepModel::count_votes() {
     std::ranges::copy(good_buffers_, buffers().begin());
   } else {
     for (float& sum : buffers()) sum /= static_cast<float>(world_);
-    std::ranges::copy(buffers(), good_buffers_.begin());
   }
   return outcome;
 }
@@ -60,13 +67,22 @@ void LockstepModel::update(const Optimizer& optimizer, const UpdatePlan& plan,
     outcome.gradient_norm = std::sqrt(sum_of_squares(gradients()));
   }
   const UpdateScalars scalars{.lr = plan.lr,
-                              .step = plan.step + 1,
+                              .step = age_.updates + 1,
                               .gradient_scale = clip_scale(outcome.gradient_norm, plan.clip_norm)};
-  std::vector<std::span<float>> slots;
-  for (std::size_t slot = 1; slot <= optimizer.slots().size(); ++slot) {
-    slots.push_back(parameters_.floats().subspan(floats_ * slot, floats_));
-  }
-  optimizer.update(space_.memory().parameters, gradients(), slots, scalars);
+  ModelMemory memory = model_memory();
+  memory.slots.resize(optimizer.slots().size());
+  optimizer.update(memory.parameters, gradients(), memory.slots, scalars);
+  std::ranges::copy(buffers(), good_buffers_.begin());
+  age_ = {.step = plan.step + 1, .updates = age_.updates + 1};
+}
+
+void LockstepModel::save(TrainingState& state) const {
+  save_model(model_memory(), state);
+  state.buffers = good_buffers_;
+  state.step = age_.step;
+  state.updates = age_.updates;
+  state.work = work_after(age_.step, parts_);
+  state.own.clear();
 }
 
 }  // namespace cohort

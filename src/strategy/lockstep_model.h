@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/private_memory.h"
+#include "strategy/model_state.h"
 #include "strategy/strategy.h"
 #include "strategy/worker_sums.h"
 
@@ -35,8 +36,14 @@ class LockstepModel {
   StepOutcome count_votes();
 
   /// Updates the parameters by the summed gradients; the outcome gets their norm. `optimizer` has
-  /// at most the slots of the context's.
+  /// at most the slots of the context's. The step is done then.
   void update(const Optimizer& optimizer, const UpdatePlan& plan, StepOutcome& outcome);
+
+  /// Steps done.
+  std::int64_t step() const { return age_.step; }
+
+  /// The model as it is after the steps done, whatever has begun since.
+  void save(TrainingState& state) const;
 
   /// For layers and validation, and free between the steps' backward passes.
   WorkerSums& sums() { return sums_; }
@@ -45,15 +52,19 @@ class LockstepModel {
  private:
   std::span<float> buffers() const { return tail().first(layout_.buffers.size); }
   std::span<float> votes() const { return tail().subspan(layout_.buffers.size); }
-  FlatMemory memory(Model& model);
+  ModelMemory model_memory() const;
+  FlatMemory first_model(const StrategyContext& context);
 
   ModelLayout layout_;
   std::size_t floats_;
+  std::size_t slots_;
   std::size_t rank_;
   std::size_t world_;
+  std::int64_t parts_;
   WorkerSums sums_;
   PrivateMemory parameters_;  // Parameters, then slots.
   PrivateMemory travelling_;
+  ModelAge age_;
   FlatSpace space_;
   std::vector<float> good_buffers_;  // Of the last step that was applied.
 };

@@ -18,15 +18,15 @@ class LowrankExchange : public GradientExchange {
         timeout_(options.timeout),
         factors_(options.shape, options.compression.rank, options.seed),
         keeps_rest_(options.compression.error_feedback),
+        rest_(options.shape.count),
         values_(options.shape.count),
         left_and_plain_(factors_.left_size() + factors_.plain_size()),
         own_right_(factors_.right_size()),
         right_(factors_.right_size()) {}
 
   void sum(std::span<float> gradients) override {
-    // Until now values_ is what was left out before.
-    if (!keeps_rest_) std::ranges::fill(values_, 0.0F);
-    add_to(values_, gradients);
+    std::ranges::copy(gradients, values_.begin());
+    if (keeps_rest_) add_to(values_, rest_);
     const auto left = std::span(left_and_plain_).first(factors_.left_size());
     const auto plain = std::span(left_and_plain_).subspan(factors_.left_size());
     factors_.project(values_, left);
@@ -39,10 +39,26 @@ class LowrankExchange : public GradientExchange {
     factors_.start_from(right_);
     write_sum(left, plain, gradients);
     take_off_own(left, plain);
+    std::swap(rest_, values_);
   }
 
   void add_rest(std::span<float> gradients) const override {
-    if (keeps_rest_) add_to(gradients, values_);
+    if (keeps_rest_) add_to(gradients, rest_);
+  }
+
+  ExchangeMemory memory() const override {
+    return {.rest = keeps_rest_ ? rest_ : std::vector<float>(),
+            .velocity = {},
+            .codec = factors_.memory()};
+  }
+
+  // The factors must be the same on all ranks.
+  void recall(const ExchangeMemory& memory) override {
+    if (memory.rest.size() == rest_.size()) rest_ = memory.rest;
+    factors_.recall(memory.codec);
+    std::vector<float> first = factors_.memory();
+    broadcast(executor_, first, 0, {.deadline = Deadline::in(timeout_)});
+    factors_.recall(first);
   }
 
  private:
@@ -72,7 +88,8 @@ class LowrankExchange : public GradientExchange {
   Duration timeout_;
   LowRank factors_;
   bool keeps_rest_;
-  std::vector<float> values_;
+  std::vector<float> rest_;    // What has not travelled.
+  std::vector<float> values_;  // With the gradients of this step.
   std::vector<float> left_and_plain_;
   std::vector<float> own_right_;
   std::vector<float> right_;

@@ -42,6 +42,12 @@ std::optional<Claim> Strategy::next_work() {
   fail(ErrorCode::unsupported, "this strategy hands out no work");
 }
 
+bool loss_stops_all(const StrategyOptions& options) {
+  if (options.kind == "averaging") return options.mode == "sync";
+  if (options.kind == "parameter-server") return options.consistency == "sync";
+  return options.kind == "allreduce";
+}
+
 const std::vector<std::string>& strategy_kinds() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;

@@ -7,25 +7,36 @@ OwnModel::OwnModel(const StrategyContext& context, WorkerSums& sums)
   const ModelLayout layout = ModelLayout::of(context.model);
   const std::size_t size = layout.parameters.size;
   const std::size_t slot_count = optimizer_.slots().size();
-  memory_ = PrivateMemory((size * (2 + slot_count) + layout.buffers.size + 1) * sizeof(float));
-  auto rest = memory_.floats();
+  floats_ = PrivateMemory((size * (2 + slot_count) + layout.buffers.size + 1) * sizeof(float));
+  auto rest = floats_.floats();
   const auto next = [&](std::size_t count) {
     const auto part = rest.first(count);
     rest = rest.subspan(count);
     return part;
   };
-  const FlatMemory memory{
-      .parameters = next(size), .gradients = next(size), .buffers = next(layout.buffers.size)};
-  for (std::size_t slot = 0; slot < slot_count; ++slot) slots_.push_back(next(size));
-  copy_values(context.model, memory);
-  sums.take_first(memory.parameters);
-  sums.take_first(memory.buffers);
-  space_.emplace(context.model, memory);
+  memory_ = {.parameters = next(size), .slots = {}, .buffers = next(layout.buffers.size)};
+  const auto gradients = next(size);
+  for (std::size_t slot = 0; slot < slot_count; ++slot) memory_.slots.push_back(next(size));
+
+  const bool is_first = context.engine.rank() == 0;
+  ModelAge age;
+  if (is_first) age = load_start(context, memory_);
+  sums.take_first(memory_, age);
+  if (!is_first && context.start != nullptr) age = load_start(context, memory_);
+  updates_ = age.updates;
+  space_.emplace(context.model, FlatMemory{.parameters = memory_.parameters,
+                                           .gradients = gradients,
+                                           .buffers = memory_.buffers});
 }
 
 void OwnModel::update(double lr, double gradient_scale) {
-  optimizer_.update(parameters(), gradients(), slots_,
+  optimizer_.update(memory_.parameters, gradients(), memory_.slots,
                     {.lr = lr, .step = ++updates_, .gradient_scale = gradient_scale});
+}
+
+void OwnModel::save(TrainingState& state) const {
+  save_model(memory_, state);
+  state.updates = updates_;
 }
 
 }  // namespace cohort

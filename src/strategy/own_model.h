@@ -6,30 +6,34 @@
 #include <vector>
 
 #include "base/private_memory.h"
+#include "strategy/model_state.h"
 #include "strategy/strategy.h"
 #include "strategy/worker_sums.h"
 
 namespace cohort {
 
 /// A model of which this worker has everything for itself: parameters, gradients, optimizer slots
-/// and buffers. At first it is worker 0's.
+/// and buffers. At first it is what the worker brings along, or where it has nothing worker 0's.
 class OwnModel {
  public:
   /// All workers make theirs together.
   OwnModel(const StrategyContext& context, WorkerSums& sums);
 
   FlatSpace& space() { return *space_; }
-  std::span<float> parameters() const { return space_->memory().parameters; }
+  std::span<float> parameters() const { return memory_.parameters; }
   std::span<float> gradients() const { return space_->memory().gradients; }
-  std::span<float> buffers() const { return space_->memory().buffers; }
+  std::span<float> buffers() const { return memory_.buffers; }
 
   /// One step of the optimizer by gradients() times `gradient_scale`.
   void update(double lr, double gradient_scale);
 
+  /// The model, its slots and the number of updates.
+  void save(TrainingState& state) const;
+
  private:
   const Optimizer& optimizer_;
-  PrivateMemory memory_;  // Parameters, gradients, buffers, slots.
-  std::vector<std::span<float>> slots_;
+  PrivateMemory floats_;  // Parameters, buffers, gradients, slots.
+  ModelMemory memory_;
   std::optional<FlatSpace> space_;
   std::int64_t updates_ = 0;
 };

@@ -26,9 +26,49 @@ class SegmentExchange : public GradientExchange {
       const int rank = (transport_.rank() + i) % transport_.size();
       peers_.push_back(std::make_unique<Peer>(rank, options, sum_feedback_.codec().max_bytes()));
     }
+    for (int rank = 0; rank < transport_.size(); ++rank) {
+      const bool own = rank == transport_.rank();
+      lanes_.push_back(own ? Lane{mine_, &sum_feedback_}
+                           : Lane{peer_of(rank).segment, &peer_of(rank).feedback});
+    }
   }
 
   void sum(std::span<float> gradients) override {
+    try {
+      exchange(gradients);
+    } catch (...) {
+      for (const Lane& lane : lanes_) lane.feedback->undo();
+      throw;
+    }
+    for (const Lane& lane : lanes_) lane.feedback->keep();
+  }
+
+  void add_rest(std::span<float> gradients) const override {
+    for (const auto& [segment, feedback] : lanes_) {
+      if (!feedback->rest().empty()) add_to(part(gradients, segment), feedback->rest());
+    }
+  }
+
+  ExchangeMemory memory() const override {
+    ExchangeMemory memory{.rest = {}, .velocity = {}, .codec = place()};
+    for (const auto& [segment, feedback] : lanes_) {
+      const auto codec = feedback->codec().memory();
+      memory.rest.insert(memory.rest.end(), feedback->rest().begin(), feedback->rest().end());
+      memory.codec.insert(memory.codec.end(), codec.begin(), codec.end());
+    }
+    return memory;
+  }
+
+  void recall(const ExchangeMemory& memory) override {
+    recall_codecs(memory.codec);
+    if (memory.rest.size() != lanes_.back().segment.end) return;
+    for (const auto& [segment, feedback] : lanes_) {
+      feedback->start_from(std::span(memory.rest).subspan(segment.begin, segment.size()), {});
+    }
+  }
+
+ private:
+  void exchange(std::span<float> gradients) {
     PeerMessages messages(transport_, Deadline::in(timeout_));
     start_receives(messages);
     for (const auto& peer : peers_) {
@@ -46,14 +86,23 @@ class SegmentExchange : public GradientExchange {
     messages.finish();
   }
 
-  void add_rest(std::span<float> gradients) const override {
-    add_where_kept(sum_feedback_, part(gradients, mine_));
-    for (const auto& peer : peers_) {
-      add_where_kept(peer->feedback, part(gradients, peer->segment));
+  /// Codecs make random numbers by rank and world.
+  std::vector<float> place() const {
+    return {static_cast<float>(transport_.rank()), static_cast<float>(transport_.size())};
+  }
+
+  void recall_codecs(std::span<const float> memory) {
+    const auto mine = place();
+    if (memory.size() < mine.size() || !std::ranges::equal(memory.first(mine.size()), mine)) return;
+    memory = memory.subspan(mine.size());
+    for (const Lane& lane : lanes_) {
+      Codec& codec = lane.feedback->codec();
+      const std::size_t size = std::min(memory.size(), codec.memory().size());
+      codec.recall(memory.first(size));
+      memory = memory.subspan(size);
     }
   }
 
- private:
   static ErrorFeedback feedback(const ExchangeOptions& options, int owner) {
     const std::size_t count =
         segment_of(options.shape.count, options.transport.size(), owner).size();
@@ -79,12 +128,14 @@ class SegmentExchange : public GradientExchange {
     std::size_t sum_receive = 0;
   };
 
+  /// From this rank to the owner of a segment, or where that is this rank to all.
+  struct Lane {
+    Segment segment;
+    ErrorFeedback* feedback;
+  };
+
   static std::span<float> part(std::span<float> gradients, Segment segment) {
     return gradients.subspan(segment.begin, segment.size());
-  }
-
-  static void add_where_kept(const ErrorFeedback& feedback, std::span<float> gradients) {
-    if (!feedback.rest().empty()) add_to(gradients, feedback.rest());
   }
 
   void start_receives(PeerMessages& messages) {
@@ -116,7 +167,7 @@ class SegmentExchange : public GradientExchange {
     decode_from(peer.rank, [&] { sum_feedback_.codec().add(peer.part, sum_); });
   }
 
-  const Peer& peer_of(int rank) const {
+  Peer& peer_of(int rank) const {
     const int world = transport_.size();
     return *peers_[static_cast<std::size_t>((rank - transport_.rank() - 1 + world) % world)];
   }
@@ -127,6 +178,7 @@ class SegmentExchange : public GradientExchange {
   std::vector<float> sum_;  // Of the segment this rank owns.
   ErrorFeedback sum_feedback_;
   std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<Lane> lanes_;  // By owner, so the segments are in order.
 };
 
 }  // namespace

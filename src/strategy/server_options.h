@@ -2,12 +2,39 @@
 
 #include <cohort/job.h>
 
+#include <vector>
+
+#include "optimizer/optimizer.h"
 #include "server/run_server.h"
+#include "server/shard_parts.h"
+#include "tensor/flat_space.h"
 
 namespace cohort {
 
-/// Server `server` of a job that trains with servers, for `steps` steps.
-ServerOptions server_options(const Job& job, int server, std::int64_t steps, int cores);
+/// Whom a server serves.
+struct ServedGroup {
+  int workers = 1;
+  std::int64_t epoch = 0;  ///< Of the membership.
+  std::int64_t steps = 0;  ///< Of the whole job.
+  int cores = 1;
+};
+
+/// Server `server` of a job that trains with servers, for one group of workers. The first group has
+/// `job.cluster.workers`; steps are handed out in as many parts in every group.
+ServerOptions server_options(const Job& job, int server, const ServedGroup& group);
+
+/// How many bytes of memory that outlives it each server of the job needs.
+std::vector<std::size_t> server_memory_bytes(const Job& job, Model& model);
+
+/// A model as servers see it: where gradients are pushed, tables stand apart.
+ModelSize server_model_size(const StrategyOptions& strategy, Model& model);
+Tables table_place(const StrategyOptions& strategy);
+
+/// How a step's batch comes to the servers.
+struct WorkSplit {
+  int workers = 1;  ///< Of the group.
+  int parts = 1;    ///< Of a step, where work is handed out; otherwise as many as workers.
+};
 
 /// The update rule on the servers: the job's, or for deltas the outer one.
 ///
@@ -19,8 +46,17 @@ struct ServerRule {
   OptimizerOptions optimizer;
   double lr_factor = 1;        ///< What a step's learning rate is multiplied by for a push.
   double worker_momentum = 0;  ///< That workers apply before they push.
+  /// How large the gradients of an update are against that of a step's whole batch, and how many
+  /// updates make a step.
+  double gradient_scale = 1;
+  double updates_per_step = 1;
 };
-ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& own, int workers);
+ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& own,
+                       const WorkSplit& split);
+
+/// What each slot of the servers' optimizer (gradients are pushed) is multiplied by to be that of
+/// an optimizer that makes one update of every step.
+std::vector<double> slot_factors(const ServerRule& rule);
 
 /// Whether workers push changes of their own parameters.
 bool pushes_deltas(const StrategyOptions& strategy);

@@ -2,35 +2,51 @@
 
 #include <algorithm>
 
+#include "base/fail.h"
 #include "optimizer/square_sum.h"
-#include "strategy/codec_shape.h"
 #include "strategy/server_options.h"
+#include "strategy/server_state.h"
 
 namespace cohort {
+namespace {
+
+/// The model as it is, before any step.
+TrainingState state_of(Model& model) {
+  const ModelLayout layout = ModelLayout::of(model);
+  TrainingState state;
+  state.parameters.resize(layout.parameters.size);
+  state.buffers.resize(layout.buffers.size);
+  copy_values(model, {.parameters = state.parameters, .gradients = {}, .buffers = state.buffers});
+  return state;
+}
+
+const char* waits_for(const Exchange& exchange) {
+  if (exchange.claim) return "work from the servers";
+  return exchange.push || exchange.apply ? "update of the servers" : "parameters of the servers";
+}
+
+}  // namespace
 
 ServerWorker::ServerWorker(const StrategyContext& context)
     : context_(context),
-      table_place_(pushes_deltas(context.options) ? Tables::among_parameters : Tables::apart),
+      table_place_(table_place(context.options)),
       layout_(ModelLayout::of(context.model, table_place_)),
+      order_(context.model, table_place_),
       sums_(context),
       buffers_((layout_.buffers.size + 1) * sizeof(float)),
-      client_(client_options(), context.store) {
-  for (const NamedTensor& table : tables_apart()) {
-    const std::size_t index = tables_.size();
-    tables_.push_back(std::make_unique<TableRows>(
-        table.tensor, is_chief(), [this, index](auto rows) { fetch(index, rows); }));
-  }
-}
+      client_(client_options(), context.store) {}
 
 Pace ServerWorker::pace() const {
-  return {.lockstep = in_lockstep(), .hands_out_work = hands_out_work(context_.options)};
+  return {.lockstep = in_lockstep(), .hands_out_work = takes_claims()};
 }
 
 std::optional<Claim> ServerWorker::next_work() {
   const PhaseSpan span(context_.phases, Phase::communication);
   Exchange exchange;
   exchange.claim = true;
-  return timed_exchange(exchange).claim;
+  const std::optional<Claim> claim = timed_exchange(exchange).claim;
+  if (claim) known_step_ = std::max(known_step_, claim->step);
+  return claim;
 }
 
 void ServerWorker::begin_last_backward(const Vote& vote) {
@@ -51,7 +67,7 @@ void ServerWorker::meet() {
   exchange_with_servers(exchange);
   take_parameters();
   sums_.mean(space_->memory().buffers);
-  if (is_chief()) fetch_whole_tables();
+  fetch_tables_for_chief();
 }
 
 Traffic ServerWorker::traffic() const {
@@ -69,25 +85,122 @@ bool ServerWorker::in_lockstep() const {
          !pushes_deltas(context_.options);
 }
 
+bool ServerWorker::takes_claims() const {
+  return hands_out_work(context_.options);
+}
+
+double ServerWorker::parts_of_step() const {
+  return static_cast<double>(takes_claims() ? context_.parts : sums_.world());
+}
+
+// The model's tensors move last: whatever fails before leaves the model as it was.
 void ServerWorker::make_space(std::span<float> parameters, std::span<float> gradients) {
   const FlatMemory memory{.parameters = parameters,
                           .gradients = gradients,
                           .buffers = buffers_.floats().first(layout_.buffers.size)};
-  if (is_chief()) {
-    copy_values(context_.model, memory, table_place_);
-    std::vector<std::span<const float>> values;
-    for (const auto& table : tables_) values.push_back(table->values());
-    client_.initialise(memory.parameters, values);
+  TrainingState as_it_is;
+  const TrainingState* start = context_.start;
+  if (start != nullptr) check_start(*start);
+  if (is_chief() && start == nullptr) {
+    as_it_is = state_of(context_.model);
+    start = &as_it_is;
   }
-  sums_.take_first(memory.buffers);
+  if (is_chief() && !client_.has_model()) give_first_model(*start);
   Exchange exchange;
   exchange.pull = true;
   exchange_with_servers(exchange);
+  first_step_ = chiefs(is_chief() ? step_at(*start, client_.version()) : 0);
+  known_step_ = first_step_;
+  take_buffers(memory.buffers, start);
+  take_own_state(context_.start);
+  keep_tables_apart();
   space_.emplace(context_.model, memory, table_place_);
   take_parameters();
+  context_.start = nullptr;  // It is its owner's again.
+}
+
+void ServerWorker::check_start(const TrainingState& start) const {
+  const auto check = [](const char* what, std::size_t found, std::size_t wanted) {
+    if (found == wanted) return;
+    fail(ErrorCode::invalid,
+         "the state to go on from has {} {} where the model has {}: it is of another model", found,
+         what, wanted);
+  };
+  if (!start.parameters.empty()) check("parameters", start.parameters.size(), order_.floats());
+  for (const auto& slot : start.slots) check("floats of a slot", slot.size(), order_.floats());
+  check("floats of buffers", start.buffers.size(), layout_.buffers.size);
+}
+
+void ServerWorker::give_first_model(const TrainingState& start) {
+  if (start.parameters.empty() && order_.floats() > 0) {
+    fail(ErrorCode::peer_lost,
+         "the servers have lost their model and no worker has it; it was after step {}. Go on from "
+         "the last checkpoint with --resume auto",
+         start.step);
+  }
+  ServerModel model;
+  to_servers(order_, start.parameters, model, kParameters);
+  model.work = work_left(start, context_.parts);
+  complete_first_model(start, model);
+  client_.initialise(model);
+}
+
+std::int64_t ServerWorker::chiefs(std::int64_t number) {
+  sums_.take_first(std::span(&number, 1));
+  return number;
+}
+
+bool ServerWorker::was_pushed(const TrainingState* start) const {
+  const auto pushed = own_of(start, OwnKind::pushed);
+  return !pushed.empty() && pushed.back().size() == layout_.buffers.size &&
+         first_step_ > start->step;
+}
+
+void ServerWorker::take_buffers(std::span<float> buffers, const TrainingState* start) {
+  if (start != nullptr) {
+    const std::vector<float>& own =
+        was_pushed(start) ? own_of(start, OwnKind::pushed).back() : start->buffers;
+    std::ranges::copy(own, buffers.begin());
+  }
+  fill_from_chief(buffers, start != nullptr && !in_lockstep());
+}
+
+void ServerWorker::fill_from_chief(std::span<float> values, bool has_own) {
+  float missing = has_own || is_chief() ? 0 : 1;
+  sums_.sum({&missing, 1});
+  if (missing == 0) return;
+  std::vector<float> chiefs(values.begin(), values.end());
+  sums_.take_first(chiefs);
+  if (!has_own) std::ranges::copy(chiefs, values.begin());
+}
+
+void ServerWorker::keep_tables_apart() {
+  if (table_place_ == Tables::among_parameters) return;
+  const bool has_values = is_chief() && context_.start == nullptr;
+  for (const NamedTensor& table : tables_of(context_.model)) {
+    const std::size_t index = tables_.size();
+    tables_.push_back(std::make_unique<TableRows>(
+        table.tensor, has_values, [this, index](auto rows) { fetch(index, rows); }));
+  }
+}
+
+void ServerWorker::save_servers(TrainingState& state, ServerModel& model, std::int64_t step) {
+  client_.read_model(model);
+  from_servers(order_, model, kParameters, state.parameters);
+  state.work = takes_claims() ? model.work : work_after(step, context_.parts);
+  state.step = steps_done(state.work);
+  known_step_ = std::max(known_step_, state.step);
+}
+
+void ServerWorker::leave_with_servers(TrainingState& state, std::int64_t step) const {
+  state.parameters.clear();
+  state.work = work_after(step, context_.parts);
+  state.step = step;
+  state.own.clear();
 }
 
 ExchangeReply ServerWorker::exchange_with_servers(Exchange& exchange) {
+  const Waiting waiting(context_.activity, waits_for(exchange));
   exchange.stop = vote_.stop;
   return client_.exchange(exchange);
 }
@@ -116,21 +229,15 @@ double ServerWorker::table_square_sum() const {
   return sum;
 }
 
-std::vector<NamedTensor> ServerWorker::tables_apart() const {
-  if (table_place_ == Tables::among_parameters) return {};
-  return tables_of(context_.model);
-}
-
 ClientOptions ServerWorker::client_options() const {
   ClientOptions options;
   options.worker = context_.engine.rank();
   options.servers = context_.servers;
-  options.dense = floats();
-  options.matrices = codec_shape(layout_.parameters).matrices;
-  for (const NamedTensor& table : tables_apart()) {
-    const auto rows = static_cast<std::uint32_t>(table.tensor.size(0));
-    options.tables.push_back({rows, static_cast<std::uint32_t>(table.tensor.numel() / rows)});
-  }
+  options.epoch = context_.epoch;
+  const ModelSize size = server_model_size(context_.options, context_.model);
+  options.dense = size.dense;
+  options.matrices = size.matrices;
+  options.tables = size.tables;
   options.compression = context_.options.compression;
   if (corrects_momentum(context_.options, context_.optimizer_options)) {
     options.momentum = context_.optimizer_options.momentum;
@@ -152,7 +259,8 @@ void ServerWorker::fetch(std::size_t table, std::span<const std::uint32_t> rows)
   }
 }
 
-void ServerWorker::fetch_whole_tables() {
+void ServerWorker::fetch_tables_for_chief() {
+  if (!is_chief()) return;
   constexpr std::size_t kRowsAtOnce = 1 << 16;
   for (std::size_t table = 0; table < tables_.size(); ++table) {
     for (std::size_t begin = 0; begin < tables_[table]->rows(); begin += kRowsAtOnce) {

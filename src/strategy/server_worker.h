@@ -7,6 +7,7 @@
 
 #include "base/private_memory.h"
 #include "server/server_client.h"
+#include "strategy/server_order.h"
 #include "strategy/strategy.h"
 #include "strategy/worker_sums.h"
 #include "tensor/table_rows.h"
@@ -15,6 +16,12 @@ namespace cohort {
 
 /// A worker that trains with servers; what all ways to push have in common: the servers, the model
 /// and its tables.
+///
+/// Servers outlive a group of workers with what they have learned. Where they have a model all
+/// workers pull it; otherwise worker 0 gives them the one to start from. In step (sync) a server's
+/// version says which step its model is of. A worker whose last push got no answer cannot know
+/// whether the servers have made that update: it carries what it had before the push and what it
+/// had after it, and their version says in the next group which of the two counts.
 class ServerWorker : public Strategy {
  public:
   explicit ServerWorker(const StrategyContext& context);
@@ -26,18 +33,30 @@ class ServerWorker : public Strategy {
   void meet() override;
   void sum_over_workers(std::span<float> values) override { sums_.sum(values); }
   Traffic traffic() const override;
+  std::int64_t first_step() const override { return first_step_; }
   void close() noexcept override;
 
  protected:
+  /// Worker 0: adds version and slots to a first model with the parameters of `start`.
+  virtual void complete_first_model(const TrainingState& start, ServerModel& model) const = 0;
+  /// Worker 0: the step to go on with, after `start`, when the servers are at `version`.
+  virtual std::int64_t step_at(const TrainingState& start, std::uint64_t version) const = 0;
+  /// Takes over what this worker has for itself. All workers call it together.
+  virtual void take_own_state(const TrainingState* start) = 0;
   /// Gives what was not pushed yet, and tells the servers that nothing more will come.
   virtual void last_push() = 0;
   /// After a pull: makes what came the model's parameters.
   virtual void take_parameters() = 0;
 
+  /// Whether all make every step together.
   bool in_lockstep() const;
+  /// Whether parts of steps are handed out, and nobody waits for anybody.
+  bool takes_claims() const;
+  /// A gradient here times this is the mean over this worker's own rows.
+  double parts_of_step() const;
   std::size_t floats() const { return layout_.parameters.size; }
 
-  /// Worker 0's model is everybody's: it gives it to the servers, and all pull it.
+  /// Brings the servers, the model and this worker together. All workers call it together.
   void make_space(std::span<float> parameters, std::span<float> gradients);
 
   ExchangeReply exchange_with_servers(Exchange& exchange);
@@ -48,9 +67,25 @@ class ServerWorker : public Strategy {
   void add_touched_rows(Exchange& exchange, double factor);
   double table_square_sum() const;
 
+  /// Whether the servers have made the update of the push that got no answer before `start`.
+  bool was_pushed(const TrainingState* start) const;
+  /// Worker 0's number. All call it.
+  std::int64_t chiefs(std::int64_t number);
+  /// Replaces the floats of workers that have nothing to start from by worker 0's. All call it.
+  void fill_from_chief(std::span<float> values, bool has_own);
+  /// Worker 0 has whole tables then, for its run folder; others only the rows they asked for.
+  void fetch_tables_for_chief();
+  /// What the servers have; where no work is handed out, after so many steps.
+  void save_servers(TrainingState& state, ServerModel& model, std::int64_t step);
+  /// Says that the servers have the model after so many steps. Leaves out all that is a worker's.
+  void leave_with_servers(TrainingState& state, std::int64_t step) const;
+  /// Where work is handed out: the newest step that this worker has heard of.
+  std::int64_t known_step() const { return known_step_; }
+
   StrategyContext context_;
   Tables table_place_;
   ModelLayout layout_;
+  ServerOrder order_;
   WorkerSums sums_;
   PrivateMemory buffers_;
   ServerClient client_;
@@ -59,13 +94,17 @@ class ServerWorker : public Strategy {
 
  private:
   bool is_chief() const { return context_.engine.rank() == 0; }
-  std::vector<NamedTensor> tables_apart() const;
   ClientOptions client_options() const;
+  void check_start(const TrainingState& start) const;
+  void give_first_model(const TrainingState& start);
+  void take_buffers(std::span<float> buffers, const TrainingState* start);
+  void keep_tables_apart();
   void fetch(std::size_t table, std::span<const std::uint32_t> rows);
-  void fetch_whole_tables();
 
   std::vector<std::unique_ptr<TableRows>> tables_;
   std::vector<float> fetched_;
+  std::int64_t first_step_ = 0;
+  std::int64_t known_step_ = 0;
 };
 
 }  // namespace cohort

@@ -10,11 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "base/activity.h"
 #include "base/phases.h"
 #include "cluster/store.h"
 #include "cluster/work_board.h"
 #include "optimizer/optimizer.h"
 #include "tensor/flat_space.h"
+#include "tensor/training_state.h"
 #include "transport/engine.h"
 
 namespace cohort {
@@ -55,6 +57,8 @@ struct Pace {
   /// Parts of the steps' batches are handed out to whoever is free; otherwise worker r has part r
   /// of every step.
   bool hands_out_work = false;
+  /// In lockstep: every worker has something of its own that it carries over to the next group.
+  bool own_state = false;
 };
 
 /// How workers make one model out of what each has learned. One object per worker; it owns the
@@ -94,7 +98,21 @@ class Strategy {
 
   virtual Traffic traffic() const = 0;
 
-  /// Tells the others that this worker is done or has failed. Does not throw.
+  /// The step to go on with: StrategyContext::start's, the same on all workers.
+  virtual std::int64_t first_step() const = 0;
+
+  /// Everything, for a checkpoint. Between steps; needs no other worker's help, so one alone may
+  /// call it. Where work is handed out, others may go on meanwhile.
+  virtual void save_state(TrainingState& state) = 0;
+
+  /// What this worker takes along into the next group of workers, as StrategyContext::start there.
+  /// Called at most once, last of all, between steps or after any call here has thrown, when no
+  /// other worker of this group makes calls any more: a step that some had begun to apply is then
+  /// wholly applied or wholly undone.
+  virtual void carry_state(TrainingState& state) { save_state(state); }
+
+  /// Tells the others that this worker is done or has failed. Does not throw. After it, and also
+  /// after a call that threw, a strategy can be destroyed without waiting for anybody.
   virtual void close() noexcept = 0;
 };
 
@@ -105,10 +123,17 @@ struct StrategyContext {
   Store& store;  ///< Where tasks of the run find each other.
   const Optimizer& optimizer;
   PhaseClock& phases;
+  Activity* activity = nullptr;  ///< Where waits for others are shown; may be null.
   StrategyOptions options;
   OptimizerOptions optimizer_options;  ///< What `optimizer` was made of.
+  /// What this worker goes on from; null: it has nothing. Worker 0's counts for all, or where
+  /// workers have models of their own for those without any. Without worker 0's the training
+  /// begins with the model as it is.
+  const TrainingState* start = nullptr;
   std::uint64_t seed = 0;
   std::int64_t steps = 0;  ///< Of the whole job.
+  std::int64_t parts = 1;  ///< Of a step's batch, where work is handed out; fixed for a job.
+  std::int64_t epoch = 0;  ///< Of the membership: the number of this group of workers.
   std::int64_t steps_per_epoch = 1;
   int servers = 0;
   Duration timeout;  ///< For any one wait for a peer.
@@ -117,6 +142,9 @@ struct StrategyContext {
 
 /// The strategy `context.options.kind` names. All workers call it together.
 std::unique_ptr<Strategy> make_strategy(const StrategyContext& context);
+
+/// Whether the loss of one worker stops all others: they cannot make their next step without it.
+bool loss_stops_all(const StrategyOptions& options);
 
 /// The kinds make_strategy knows.
 const std::vector<std::string>& strategy_kinds();

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 
 #include "collective/collectives.h"
+#include "strategy/model_state.h"
 #include "strategy/strategy.h"
 
 namespace cohort {
@@ -21,6 +23,12 @@ class WorkerSums {
   void mean(std::span<float> values);
   /// Replaces the floats by worker 0's.
   void take_first(std::span<float> values);
+  void take_first(std::span<std::int64_t> numbers);
+  /// All of them; `age` too.
+  void take_first(const ModelMemory& memory, ModelAge& age);
+
+  /// What each worker gives, by rank; they may give any number of numbers.
+  std::vector<std::vector<std::int64_t>> gather(std::span<const std::int64_t> own);
 
   Traffic traffic() const { return {transport_->bytes_sent(), transport_->bytes_received()}; }
   void close() noexcept { transport_->close(); }
@@ -29,6 +37,7 @@ class WorkerSums {
   CollectiveOptions options(const char* algorithm);
 
   Duration timeout_;
+  Activity* activity_;
   std::unique_ptr<Transport> transport_;
   Executor executor_;
   Tag tag_ = 0;

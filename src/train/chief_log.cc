@@ -1,16 +1,48 @@
 #include "train/chief_log.h"
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/fail.h"
+#include "base/files.h"
 #include "cluster/host_id.h"
 
 namespace cohort {
 
-ChiefLog::ChiefLog(const std::filesystem::path& run_dir, const LogOptions& options)
-    : metrics_path_(run_dir / "metrics.jsonl"), metrics_(metrics_path_) {
+namespace {
+
+/// Whether a line of metrics.jsonl is whole and about one of the first `steps` steps.
+bool is_within(const std::string& line, std::int64_t steps) {
+  const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object()) return false;
+  const auto step = record.find("step");
+  return step != record.end() && step->is_number_integer() && *step <= steps;
+}
+
+/// Keeps what metrics.jsonl says of the first `steps` steps. Who died may have written half a line.
+void cut_metrics(const std::filesystem::path& path, std::int64_t steps) {
+  if (!std::filesystem::exists(path)) return;
+  std::string kept;
+  std::istringstream lines(read_file(path));
+  for (std::string line; std::getline(lines, line);) {
+    if (is_within(line, steps)) kept += line + "\n";
+  }
+  write_file_atomically(path, kept);
+}
+
+}  // namespace
+
+ChiefLog::ChiefLog(const std::filesystem::path& run_dir, const LogOptions& options,
+                   std::optional<std::int64_t> continue_from)
+    : metrics_path_(run_dir / "metrics.jsonl") {
+  if (continue_from) cut_metrics(metrics_path_, *continue_from);
+  metrics_.open(metrics_path_, continue_from ? std::ios::app : std::ios::trunc);
   if (!metrics_) fail(ErrorCode::io, "cannot write {}", metrics_path_.string());
-  if (options.tensorboard) events_ = std::make_unique<EventWriter>(run_dir, host_name());
+  if (!options.tensorboard) return;
+  events_ = std::make_unique<EventWriter>(run_dir, host_name());
+  if (!continue_from) return;
+  events_->session_start(*continue_from + 1);
+  events_->flush();
 }
 
 void ChiefLog::write_line(const std::string& line) {

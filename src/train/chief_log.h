@@ -40,7 +40,10 @@ struct ValidationRecord {
 /// events. Every write that fails throws Error naming the file.
 class ChiefLog {
  public:
-  ChiefLog(const std::filesystem::path& run_dir, const LogOptions& options);
+  /// With `continue_from` it goes on in a folder that has logs already, after that many steps: what
+  /// they say of later steps is taken back, so that no step is there twice.
+  ChiefLog(const std::filesystem::path& run_dir, const LogOptions& options,
+           std::optional<std::int64_t> continue_from = {});
 
   void step(const StepRecord& record);
   void validation(const ValidationRecord& record);

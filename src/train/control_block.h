@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "base/activity.h"
 #include "base/phases.h"
 
 namespace cohort {
@@ -38,11 +39,23 @@ struct WorkerResult {
   std::array<char, 256> strategy{};  ///< Strategy::describe().
 };
 
-enum class WorkerState : int { starting, training, validating, done, failed };
+/// `absent`: no process was started for it. `saving`: it saves because the run shall end. `paused`:
+/// it waits for the next group of workers. `done`: it has trained to the end, or was not needed.
+enum class WorkerState : int {
+  absent,
+  starting,
+  training,
+  validating,
+  saving,
+  paused,
+  done,
+  failed
+};
 
 /// What the launcher may see of a task at any time.
 struct TaskSlot {
-  std::atomic<WorkerState> state{WorkerState::starting};
+  std::atomic<WorkerState> state{WorkerState::absent};
+  std::atomic<std::uint64_t> heartbeats{0};  ///< Raised by a living task all the time.
 
   /// Defined once `state` is failed.
   int error_code = 0;  ///< An ErrorCode.
@@ -52,8 +65,18 @@ struct TaskSlot {
   void fail_with(const Error& error);
 };
 
+/// By the worker's number, which it keeps in all groups.
 struct WorkerSlot : TaskSlot {
+  /// The group it waits for, having left the one before or being new; 0: none. With it, the steps
+  /// its model has seen, or -1 where it has no state.
+  std::atomic<std::int64_t> awaited_epoch{0};
+  std::atomic<std::int64_t> ready_step{-1};
+  std::atomic<bool> sent_away{false};  ///< By the launcher: there will be no group with it.
+  std::atomic<bool> finished{false};   ///< It has trained to the end.
+  Activity activity;
+
   std::atomic<std::int64_t> step{0};
+  std::atomic<std::int64_t> samples{0};  ///< Its own; those of processes it took over from too.
   std::atomic<double> epoch{0};
   std::atomic<double> loss{0};
   std::atomic<double> own_samples_per_second{0};
@@ -77,6 +100,9 @@ struct ServerReport {
   std::uint64_t staleness_max = 0;
   double staleness_sum = 0;
   std::array<std::uint64_t, kStalenessPlaces> staleness{};
+
+  /// Counts of a server that took over from another.
+  void add(const ServerReport& more);
 };
 
 struct ServerSlot : TaskSlot {
@@ -85,10 +111,11 @@ struct ServerSlot : TaskSlot {
 };
 
 /// Memory that a launcher and its workers share, be they processes or threads: how far everybody
-/// is, and whether to stop. Made before the workers are started.
+/// is, and whether to stop. Made before the workers are started, with room for those that may come
+/// later.
 class ControlBlock {
  public:
-  ControlBlock(int world, int servers);
+  ControlBlock(int max_workers, int servers);
   ~ControlBlock();
   ControlBlock(const ControlBlock&) = delete;
   ControlBlock& operator=(const ControlBlock&) = delete;
@@ -99,9 +126,43 @@ class ControlBlock {
   std::span<ServerSlot> servers() const { return servers_; }
   ServerSlot& server(int index) const { return servers_[static_cast<std::size_t>(index)]; }
 
-  /// Asks all workers to stop together after the step they are in.
+  /// Asks all workers to stop together after the step they are in, for good.
   void request_stop() { header_->stop.store(true); }
   bool stop_requested() const { return header_->stop.load(std::memory_order_relaxed); }
+
+  /// The same for the workers of this group (and earlier ones), which then wait for the next.
+  void request_pause(std::int64_t epoch) { header_->pause_epoch.store(epoch); }
+  bool pause_requested(std::int64_t epoch) const {
+    return header_->pause_epoch.load(std::memory_order_relaxed) >= epoch;
+  }
+
+  /// A task of this group is lost: nobody waits any longer for it to appear.
+  void break_group(std::int64_t epoch) { header_->broken_epoch.store(epoch); }
+  bool is_broken(std::int64_t epoch) const {
+    return header_->broken_epoch.load(std::memory_order_relaxed) >= epoch;
+  }
+
+  /// The chief has saved everything because the run was asked to end.
+  void set_saved() { header_->saved.store(true); }
+  bool is_saved() const { return header_->saved.load(); }
+
+  /// Ends the servers of this group and earlier ones.
+  void end_servers(std::int64_t epoch) { header_->servers_end_epoch.store(epoch); }
+  bool servers_shall_end(std::int64_t epoch) const {
+    return header_->servers_end_epoch.load(std::memory_order_relaxed) >= epoch;
+  }
+
+  /// The worker that is chief now; only the workers' progress depends on it.
+  int chief() const { return header_->chief.load(std::memory_order_relaxed); }
+  void set_chief(int worker) { header_->chief.store(worker); }
+
+  /// The newest step that a chief has logged.
+  std::int64_t logged_step() const { return header_->logged_step.load(); }
+  void set_logged_step(std::int64_t step) { header_->logged_step.store(step); }
+
+  /// The step the run began with: not 0 where it was resumed.
+  std::int64_t first_step() const { return header_->first_step.load(); }
+  void set_first_step(std::int64_t step) { header_->first_step.store(step); }
 
   std::int64_t total_steps() const { return header_->total_steps.load(); }
   void set_total_steps(std::int64_t steps) { header_->total_steps.store(steps); }
@@ -109,6 +170,13 @@ class ControlBlock {
  private:
   struct Header {
     std::atomic<bool> stop{false};
+    std::atomic<bool> saved{false};
+    std::atomic<int> chief{0};
+    std::atomic<std::int64_t> pause_epoch{0};
+    std::atomic<std::int64_t> broken_epoch{0};
+    std::atomic<std::int64_t> servers_end_epoch{0};
+    std::atomic<std::int64_t> first_step{0};
+    std::atomic<std::int64_t> logged_step{0};
     std::atomic<std::int64_t> total_steps{0};
   };
 

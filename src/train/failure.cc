@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include <algorithm>
-#include <tuple>
 
 namespace cohort {
 namespace {
@@ -14,16 +13,15 @@ bool blames_a_peer(ErrorCode code) {
 }
 
 int cause_order(const WorkerFailure& failure) {
-  if (failure.signal != 0) return 0;
+  if (failure.signal != 0 || failure.was_silent) return 0;
   return blames_a_peer(failure.code) ? 2 : 1;
 }
 
 }  // namespace
 
 void sort_by_cause(std::vector<WorkerFailure>& failures) {
-  std::stable_sort(failures.begin(), failures.end(), [](const auto& a, const auto& b) {
-    return std::tuple(cause_order(a), a.rank) < std::tuple(cause_order(b), b.rank);
-  });
+  std::stable_sort(failures.begin(), failures.end(),
+                   [](const auto& a, const auto& b) { return cause_order(a) < cause_order(b); });
 }
 
 std::string describe(const WorkerFailure& failure) {
@@ -36,8 +34,9 @@ std::string describe(const WorkerFailure& failure) {
   const std::string log = failure.log.empty() ? "" : fmt::format("; log: {}", failure.log);
   const std::string step =
       failure.role == "worker" ? fmt::format(", after step {}", failure.step) : "";
-  return fmt::format("{} {} (pid {}{}){} {}{}", failure.role, failure.rank, failure.pid, step,
-                     failure.signal != 0 ? "" : ":", cause, log);
+  const std::string host = failure.host.empty() ? "" : " on " + failure.host;
+  return fmt::format("{} {} (pid {}{}{}){} {}{}", failure.role, failure.rank, failure.pid, host,
+                     step, failure.signal != 0 ? "" : ":", cause, log);
 }
 
 int exit_code(const WorkerFailure& failure) {

@@ -18,9 +18,11 @@ struct WorkerFailure {
   std::string role = "worker";  ///< Or server.
   int rank = 0;                 ///< Among those of its role.
   std::int64_t pid = 0;
+  std::string host = {};
   std::int64_t step = 0;
   int signal = 0;  ///< That killed it; 0 where it failed by itself.
   bool out_of_memory = false;
+  bool was_silent = false;         ///< It was ended because it gave no sign of life.
   ErrorCode code = ErrorCode::io;  ///< Where it failed by itself.
   std::string message = {};
   std::string log = {};  ///< Its log file; may be empty.

@@ -1,16 +1,20 @@
 #include "train/launch.h"
 
+#include <fmt/format.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "base/fail.h"
-#include "base/files.h"
+#include "base/log.h"
 #include "cluster/signal_watch.h"
+#include "train/groups.h"
+#include "train/restart_budget.h"
 #include "train/slow_workers.h"
+#include "train/stall_report.h"
+#include "train/tasks.h"
 
 namespace cohort {
 namespace {
@@ -19,121 +23,289 @@ using namespace std::chrono_literals;
 
 // What a worker takes at most to notice that a peer is gone, and to say so.
 constexpr auto kGraceAfterFailure = 3s;
-// What the workers get to finish their step after the first Ctrl-C.
+// What the workers get to finish their step and to save after the first Ctrl-C.
 constexpr auto kGraceAfterStop = 30s;
 constexpr std::int64_t kSettledStep = 20;
+// How soon a change is seen; shorter while all wait for this process.
+constexpr auto kTick = 50ms;
+constexpr auto kShortTick = 2ms;
 
-/// How often the kernel has killed a process of this control group for want of memory.
-std::int64_t out_of_memory_kills() {
-  try {
-    std::istringstream events(read_file("/sys/fs/cgroup/memory.events"));
-    std::string name;
-    for (std::int64_t count = 0; events >> name >> count;) {
-      if (name == "oom_kill") return count;
-    }
-  } catch (const Error&) {
-    // No such file: not in such a group, so nothing can be said.
-  }
-  return 0;
+/// What would happen again to a new process.
+bool is_hopeless(const WorkerFailure& failure) {
+  if (failure.signal != 0) return false;
+  return failure.code != ErrorCode::io && failure.code != ErrorCode::peer_lost &&
+         failure.code != ErrorCode::timeout && failure.code != ErrorCode::cancelled;
 }
 
-class Watcher {
- public:
-  explicit Watcher(const Launch& launch) : launch_(launch) {}
+std::string name_of(const ProcessPlan& plan) {
+  if (plan.ranks.empty()) return fmt::format("server {}", plan.servers.front());
+  return fmt::format("worker {}", plan.ranks.front());
+}
 
-  LaunchResult watch() {
+class Launcher {
+ public:
+  explicit Launcher(const Launch& launch)
+      : launch_(launch),
+        control_(launch.run.control),
+        cluster_(launch.run.job.cluster),
+        tasks_({launch.run, launch.rendezvous, launch.log_of}),
+        groups_(launch, tasks_),
+        budget_(launch.regroups || is_one_process() ? cluster_.max_restarts : 0) {}
+
+  LaunchResult run() {
     for (const ProcessPlan& plan : launch_.plans) start(plan);
     launch_.rendezvous.serve();
-    while (children_.running() > 0) {
-      if (const auto signal = signals_.wait(100ms)) handle(*signal);
-      for (const auto& end : children_.reap()) note_end(end);
-      launch_.progress.tick(live_workers());
-      name_slow_workers();
-      note_states();
-      if (end_by_ && end_by_->passed()) children_.signal_all(SIGKILL);
+    if (launch_.regroups) groups_.form_first();
+    launch_.status.write_tasks(groups_.view(), tasks_.list(groups_.view()));
+    while (tasks_.running() > 0 || !waiting_.empty()) {
+      const bool changing = launch_.regroups && groups_.is_changing();
+      if (const auto signal = signals_.wait(changing ? kShortTick : kTick)) handle(*signal);
+      for (const Tasks::End& end : tasks_.reap()) note_end(end);
+      start_waiting();
+      change_workers();
+      if (launch_.regroups) regroup();
+      watch();
+      if (end_by_ && end_by_->passed() && !is_saving()) tasks_.end_all();
     }
     launch_.progress.finish();
     sort_by_cause(result_.failures);
+    result_.restarts = budget_.taken();
     return result_;
   }
 
  private:
-  void start(const ProcessPlan& plan) {
-    children_.start([&] { return run_process(launch_.run, plan, launch_.rendezvous); },
-                    launch_.log_of(plan));
+  bool is_one_process() const { return launch_.plans.size() == 1 && !launch_.plans[0].remote; }
+  bool stopping() const { return result_.signal != 0; }
+
+  /// What is being saved is not given up, but for a second Ctrl-C.
+  bool is_saving() const {
+    return !stop_at_once_ && std::ranges::any_of(control_.slots(), [](const auto& slot) {
+      return slot.state.load() == WorkerState::saving;
+    });
   }
+
+  void regroup() {
+    groups_.go_on();
+    if (groups_.trained()) waiting_.clear();
+    if (missing_wanted_) start_missing_workers();
+    if (auto failure = groups_.take_hopeless()) {
+      result_.failures.push_back(*failure);
+      give_up(*failure);
+    }
+  }
+
+  void start(const ProcessPlan& plan) {
+    if (launch_.regroups) {
+      for (const int worker : plan.ranks) groups_.started(worker);
+    }
+    tasks_.start(plan);
+    hanging_by_.reset();
+  }
+
+  void start_waiting() {
+    const auto now = Clock::now();
+    for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
+      if (now < waiting->when) {
+        ++waiting;
+        continue;
+      }
+      if (launch_.regroups) waiting->plan.epoch = groups_.view().epoch + 1;
+      try {
+        start(waiting->plan);
+        waiting = waiting_.erase(waiting);
+      } catch (const Error& error) {
+        log_warn("{}", error.what());  // No process could be made; later perhaps.
+        waiting->when = now + 1s;
+      }
+    }
+  }
+
+  // ---- what the user wants
 
   void handle(int signal) {
     if (signal == SIGCHLD) return;
-    if (result_.signal != 0) {
+    if (stopping()) {
+      stop_at_once_ = true;
       end_by_ = Deadline::in(0s);
       return;
     }
     result_.signal = signal;
-    launch_.run.control.request_stop();
+    waiting_.clear();
+    groups_.end(false);  // The chief saves before it pauses.
+    control_.request_stop();
     end_by_ = Deadline::in(kGraceAfterStop);
     launch_.progress.say("stopping after this step; press Ctrl-C again to stop at once");
   }
 
-  void note_end(const ChildProcesses::End& end) {
-    const ProcessPlan& plan = launch_.plans[end.index];
-    for (const int rank : plan.ranks) {
-      WorkerSlot& slot = launch_.run.control.slot(rank);
-      slot.result.task.peak_rss_bytes = end.peak_rss_bytes;
-      if (slot.state.load() == WorkerState::done) continue;
-      WorkerFailure failure{.rank = rank, .step = slot.step.load()};
-      add_failure(std::move(failure), slot, end);
-      ++lost_workers_;
+  void change_workers() {
+    try {
+      if (const auto wanted = launch_.status.asked_workers()) change_workers(*wanted);
+    } catch (const std::exception& error) {
+      log_warn("the number of workers was not changed: {}", error.what());
     }
-    for (const int server : plan.servers) {
-      ServerSlot& slot = launch_.run.control.server(server);
-      slot.task.peak_rss_bytes = end.peak_rss_bytes;
-      if (slot.state.load() == WorkerState::done) continue;
-      add_failure({.role = "server", .rank = server}, slot, end);
+  }
+
+  void change_workers(int wanted) {
+    const auto most = static_cast<int>(control_.slots().size());
+    const auto least = static_cast<int>(std::max<std::int64_t>(cluster_.min_workers, 1));
+    if (!launch_.regroups) {
+      launch_.status.answer("refused: the number of workers of this run was set by others");
+    } else if (wanted < least || wanted > most) {
+      launch_.status.answer(
+          fmt::format("refused: this run can have {} to {} workers", least, most));
+    } else {
+      const int before = groups_.members().wanted();
+      groups_.want(wanted);
+      start_missing_workers();
+      const std::string text =
+          fmt::format("workers wanted from now on: {} (before: {})", wanted, before);
+      launch_.status.answer(text);
+      launch_.status.happened("scale", {{"workers", wanted}, {"before", before}});
+      launch_.progress.say(text);
     }
-    const bool failed = !WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0;
-    if (failed && !end_by_) end_by_ = Deadline::in(kGraceAfterFailure);
+  }
+
+  void start_missing_workers() {
+    const auto missing = [&] {
+      return groups_.members().wanted() - groups_.members().present() -
+             static_cast<int>(waiting_.size());
+    };
+    const auto most = static_cast<int>(control_.slots().size());
+    for (int worker = 0; missing() > 0 && worker < most; ++worker) {
+      if (!tasks_.runs_worker(worker) && !waits(worker)) start(groups_.plan_of(worker));
+    }
+    // Numbers of workers that are just leaving become free in a moment.
+    missing_wanted_ = missing() > 0 && !end_by_;
+  }
+
+  bool waits(int worker) const {
+    return std::ranges::any_of(waiting_, [&](const WaitingPlan& waiting) {
+      return std::ranges::count(waiting.plan.ranks, worker) > 0;
+    });
+  }
+
+  // ---- losses
+
+  void note_end(const Tasks::End& end) {
+    const bool is_worker = !end.plan.ranks.empty();
+    if (launch_.regroups && is_worker && end.failures.empty()) {
+      groups_.finished(end.plan.ranks.front());
+    }
+    if (!end.failures.empty()) note_loss(end);
+    launch_.status.write_tasks(groups_.view(), tasks_.list(groups_.view()));
+  }
+
+  void note_loss(const Tasks::End& end) {
+    std::vector<WorkerFailure> failures = end.failures;
+    sort_by_cause(failures);
+    const WorkerFailure& cause = failures.front();
+    launch_.status.happened("lost", {{"role", cause.role},
+                                     {"number", cause.rank},
+                                     {"pid", cause.pid},
+                                     {"step", cause.step},
+                                     {"cause", describe(cause)}});
+    const bool not_needed = launch_.regroups && !end.plan.ranks.empty() &&
+                            control_.slot(end.plan.ranks.front()).sent_away.load();
+    if (launch_.regroups) groups_.lost(end.plan);
+    if (groups_.trained() || not_needed || (stopping() && launch_.regroups)) {
+      // What was to be saved was saved, or another one will do it.
+      result_.recovered.push_back(cause);
+    } else if (end_by_ || is_hopeless(cause) || !replace(end.plan, cause)) {
+      result_.failures.insert(result_.failures.end(), failures.begin(), failures.end());
+      give_up(cause);
+    }
+  }
+
+  /// False where it cannot be done without the task.
+  bool replace(const ProcessPlan& plan, const WorkerFailure& cause) {
+    const bool is_server = plan.ranks.empty();
+    const auto wait = budget_.take(name_of(plan), Clock::now());
+    const bool enough_left = launch_.regroups && !is_server && cluster_.min_workers > 0 &&
+                             groups_.members().present() >= cluster_.min_workers;
+    if (!wait && !enough_left) return false;
+    result_.recovered.push_back(cause);
+    std::string what = "the others go on without it";
+    if (wait) {
+      what = *wait == Duration::zero() ? "it is started again"
+                                       : fmt::format("it is started again in {:.0f} s",
+                                                     std::chrono::duration<double>(*wait).count());
+    }
+    launch_.progress.say(fmt::format("{}; {}", describe(cause), what));
+    if (!wait || is_server) return true;  // Servers are started with every group.
+    ProcessPlan again = plan;
+    ++again.epoch;
+    again.failpoints.clear();
+    waiting_.push_back({std::move(again), Clock::now() + *wait});
+    return true;
+  }
+
+  /// The run cannot go on. What the rest has learned is saved if there is anything.
+  void give_up(const WorkerFailure& cause) {
+    if (end_by_) return;
+    waiting_.clear();
+    const bool can_save = launch_.regroups && !is_hopeless(cause) && groups_.members().has_state();
+    if (can_save) {
+      groups_.end(true);
+      launch_.progress.say(fmt::format(
+          "{}; no restarts are left, so the others save what they have", describe(cause)));
+    }
+    end_by_ = Deadline::in(can_save ? Duration(kGraceAfterStop) : Duration(kGraceAfterFailure));
+  }
+
+  // ---- watching
+
+  void watch() {
+    const auto now = Clock::now();
+    for (const std::string& words : tasks_.end_silent(now)) launch_.progress.say(words);
+    if (const auto words = stalls_.look(control_, groups_.view(), now)) {
+      launch_.progress.say(*words);
+    }
+    launch_.progress.tick(live_workers());
+    name_slow_workers();
+    if (!launch_.regroups) note_states();
+    if (groups_.trained() && !end_by_) {
+      end_by_ = Deadline::in_seconds(cluster_.timeout_seconds);
+    }
+  }
+
+  std::size_t live_workers() const {
+    if (launch_.regroups) return static_cast<std::size_t>(groups_.members().training());
+    return static_cast<std::size_t>(std::ranges::count_if(control_.slots(), [](const auto& slot) {
+      const WorkerState state = slot.state.load();
+      return state != WorkerState::absent && state != WorkerState::failed;
+    }));
+  }
+
+  /// Threads that cannot go on may not know it yet. Their process may be started again.
+  void end_hanging() {
+    if (!is_one_process()) {
+      end_by_ = Deadline::in(kGraceAfterFailure);
+    } else if (!hanging_by_) {
+      hanging_by_ = Deadline::in(kGraceAfterFailure);
+    } else if (hanging_by_->passed()) {
+      tasks_.end_worker(launch_.plans[0].ranks.front(), "hung after a failure and was ended");
+    }
   }
 
   /// A worker that has failed or finished may be a thread, or its process may hang in its last
   /// breath: the others' time is limited all the same.
   void note_states() {
-    for (const WorkerSlot& slot : launch_.run.control.slots()) {
+    for (const WorkerSlot& slot : control_.slots()) {
       const WorkerState state = slot.state.load();
-      if (state == WorkerState::failed && !end_by_) end_by_ = Deadline::in(kGraceAfterFailure);
+      if (state == WorkerState::failed && !end_by_) end_hanging();
       if (state == WorkerState::done && !end_by_) {
-        end_by_ = Deadline::in_seconds(launch_.run.job.cluster.timeout_seconds);
+        end_by_ = Deadline::in_seconds(cluster_.timeout_seconds);
       }
     }
-  }
-
-  void add_failure(WorkerFailure failure, const TaskSlot& slot, const ChildProcesses::End& end) {
-    failure.pid = end.pid;
-    failure.log = launch_.log_of(launch_.plans[end.index]).string();
-    if (slot.state.load() == WorkerState::failed) {
-      failure.code = static_cast<ErrorCode>(slot.error_code);
-      failure.message = slot.error.data();
-    } else if (WIFSIGNALED(end.status)) {
-      failure.signal = WTERMSIG(end.status);
-      failure.out_of_memory = failure.signal == SIGKILL && out_of_memory_kills() > oom_before_;
-      // Killed by ourselves because another one failed or the user asked: not a cause.
-      if (end_by_ && end_by_->passed()) {
-        failure.signal = 0;
-        failure.code = ErrorCode::peer_lost;
-        failure.message = "was ended with the others";
-      }
-    } else {
-      failure.message = fmt::format("ended with code {}", WEXITSTATUS(end.status));
-    }
-    result_.failures.push_back(std::move(failure));
   }
 
   /// Says it once of each worker.
   void name_slow_workers() {
     std::vector<double> seconds;
-    for (const WorkerSlot& slot : launch_.run.control.slots()) {
+    for (const WorkerSlot& slot : control_.slots()) {
       // The first steps touch memory for the first time and say little.
-      const bool settled = slot.step.load(std::memory_order_relaxed) >= kSettledStep;
+      const bool settled = slot.state.load() == WorkerState::training &&
+                           slot.step.load(std::memory_order_relaxed) >= kSettledStep;
       seconds.push_back(settled ? slot.step_seconds.load(std::memory_order_relaxed) : 0);
     }
     for (const SlowWorker& slow : slow_workers(seconds)) {
@@ -141,22 +313,32 @@ class Watcher {
     }
   }
 
-  std::size_t live_workers() const { return launch_.run.control.slots().size() - lost_workers_; }
+  struct WaitingPlan {
+    ProcessPlan plan;
+    Clock::time_point when;
+  };
 
   const Launch& launch_;
+  ControlBlock& control_;
+  const ClusterOptions& cluster_;
   SignalWatch signals_;
-  ChildProcesses children_;
+  Tasks tasks_;
+  Groups groups_;
+  RestartBudget budget_;
+  StallReport stalls_;
+  std::vector<WaitingPlan> waiting_;  // To be started when it is time.
   LaunchResult result_;
-  std::size_t lost_workers_ = 0;
+  bool stop_at_once_ = false;
+  bool missing_wanted_ = false;  // Workers could not be started yet.
   std::set<int> named_slow_;
   std::optional<Deadline> end_by_;
-  std::int64_t oom_before_ = out_of_memory_kills();
+  std::optional<Deadline> hanging_by_;
 };
 
 }  // namespace
 
 LaunchResult launch_workers(const Launch& launch) {
-  return Watcher(launch).watch();
+  return Launcher(launch).run();
 }
 
 }  // namespace cohort

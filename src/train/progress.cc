@@ -28,9 +28,8 @@ std::string stale(double staleness) {
 
 }  // namespace
 
-Progress::Progress(const RunOptions& options, const ControlBlock& control, int workers,
-                   int chief_rank)
-    : control_(control), workers_(workers), chief_(chief_rank) {
+Progress::Progress(const RunOptions& options, const ControlBlock& control, int workers)
+    : control_(control), workers_(workers) {
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   style_ = options.quiet      ? Style::quiet
            : options.json_log ? Style::json
@@ -50,7 +49,7 @@ void Progress::say(const std::string& text) {
 }
 
 void Progress::tick(std::size_t live_workers) {
-  const WorkerSlot& chief = control_.slot(chief_);
+  const WorkerSlot& chief = control_.slot(control_.chief());
   const std::int64_t step = chief.step.load();
   if (style_ == Style::quiet || Clock::now() < next_ || step == shown_step_ || step == 0) return;
   shown_step_ = step;
@@ -70,10 +69,11 @@ void Progress::show(const std::string& text) {
 }
 
 std::string Progress::line(std::size_t live_workers) const {
-  const WorkerSlot& chief = control_.slot(chief_);
+  const WorkerSlot& chief = control_.slot(control_.chief());
   const auto step = static_cast<double>(chief.step.load());
   const auto total = static_cast<double>(control_.total_steps());
-  const double eta = seconds_since(start_) / step * (total - step);
+  const auto done = step - static_cast<double>(control_.first_step());
+  const double eta = done > 0 ? seconds_since(start_) / done * (total - step) : 0;
   return fmt::format(
       "epoch {:.2f}  step {:.0f}/{:.0f}  loss {:.4f}  {} samples/s  ETA {}  {}/{} workers{}{}",
       chief.epoch.load(), step, total, chief.loss.load(), grouped(chief.samples_per_second.load()),
@@ -82,7 +82,7 @@ std::string Progress::line(std::size_t live_workers) const {
 }
 
 std::string Progress::json(std::size_t live_workers) const {
-  const WorkerSlot& chief = control_.slot(chief_);
+  const WorkerSlot& chief = control_.slot(control_.chief());
   const double staleness = chief.staleness.load();
   return nlohmann::ordered_json{{"step", chief.step.load()},
                                 {"total_steps", control_.total_steps()},

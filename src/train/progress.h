@@ -13,7 +13,7 @@ namespace cohort {
 /// now and then, or JSON lines. Reads the chief's slot of the control block.
 class Progress {
  public:
-  Progress(const RunOptions& options, const ControlBlock& control, int workers, int chief_rank);
+  Progress(const RunOptions& options, const ControlBlock& control, int workers);
 
   /// A sentence for the user.
   void say(const std::string& text);
@@ -32,7 +32,6 @@ class Progress {
   Style style_;
   const ControlBlock& control_;
   int workers_;
-  int chief_;
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_ = Clock::now();
   std::int64_t shown_step_ = -1;

@@ -1,6 +1,8 @@
 #include "train/run_folder.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
+#include <sys/file.h>
 #include <torch/version.h>
 
 #include <ctime>
@@ -44,6 +46,16 @@ void check_free(const fs::path& path) {
     fail(ErrorCode::invalid, "the run folder {} exists already; name another one or remove it",
          path.string());
   }
+}
+
+/// Held until this process and all that it forks have ended: two runs in one folder would remove
+/// each other's checkpoints.
+UniqueFd lock_folder(const fs::path& path) {
+  const fs::path file = path / ".lock";
+  UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock) fail_errno("cannot write " + file.string());
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  fail(ErrorCode::invalid, "a run still goes on in {}; wait until it has ended", path.string());
 }
 
 std::vector<std::string> command_line() {
@@ -98,10 +110,11 @@ Json staleness_json(const std::optional<StalenessSummary>& staleness) {
 
 }  // namespace
 
-RunFolder::RunFolder(const Job& job, const std::string& wanted)
+RunFolder::RunFolder(const Job& job, const std::string& wanted, bool goes_on)
     : path_(wanted.empty() ? fresh_name(job.name) : fs::path(wanted)) {
-  check_free(path_);
+  if (!goes_on) check_free(path_);
   make_folder(path_ / "logs");
+  lock_ = lock_folder(path_);
   write_file_atomically(path_ / "config.toml", to_toml(job));
   write_file_atomically(path_ / "env.json", environment_json(job) + "\n");
 }

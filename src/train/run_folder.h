@@ -4,14 +4,17 @@
 
 #include <filesystem>
 
+#include "base/unique_fd.h"
+
 namespace cohort {
 
 /// The folder a run leaves behind; docs/run-folder.md says what is in it.
 class RunFolder {
  public:
-  /// Creates it: `wanted`, which must not exist or be empty, or one under runs/ named after job and
-  /// time. Writes config.toml and env.json. Throws Error(invalid) where the folder is taken.
-  RunFolder(const Job& job, const std::string& wanted);
+  /// Creates it: `wanted`, which must not exist or be empty (unless the run goes on there), or one
+  /// under runs/ named after job and time. Writes config.toml and env.json. Throws Error(invalid)
+  /// where the folder is taken, by what is in it or by a run that still goes on there.
+  RunFolder(const Job& job, const std::string& wanted, bool goes_on = false);
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path log_of(const std::string& task) const {
@@ -20,6 +23,7 @@ class RunFolder {
 
  private:
   std::filesystem::path path_;
+  UniqueFd lock_;
 };
 
 /// summary.json's content.

@@ -4,21 +4,27 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 
 #include "base/fail.h"
+#include "base/failpoint.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "cluster/shared_wait.h"
 #include "data/load_data.h"
+#include "data/sampler.h"
 #include "job/check_job.h"
 #include "job/check_strategy.h"
 #include "model/make_model.h"
 #include "server/shard_parts.h"
+#include "strategy/strategy.h"
 #include "tensor/flat_space.h"
 #include "train/launch.h"
 #include "train/run_folder.h"
+#include "train/server_memories.h"
 #include "train/server_report.h"
 #include "train/slow_workers.h"
+#include "train/start_state.h"
 #include "train/worker_trace.h"
 
 namespace cohort {
@@ -64,6 +70,46 @@ std::vector<ProcessPlan> plan_processes(const Job& job,
   return plans;
 }
 
+/// Room for workers that may be added while the run goes on.
+constexpr int kMostWorkers = 64;
+
+/// Threads cannot be replaced one by one, and workers of other launchers are their business.
+bool can_regroup(const Job& job, const std::optional<LaunchEnvironment>& environment) {
+  const bool threads =
+      job.cluster.replication == "in-graph" && job.cluster.workers + job.cluster.servers > 1;
+  return !threads && !(environment && job.cluster.workers > 1);
+}
+
+int most_workers(const Job& job, const std::optional<LaunchEnvironment>& environment) {
+  const auto workers = static_cast<int>(job.cluster.workers);
+  return can_regroup(job, environment) ? std::max(workers, kMostWorkers) : workers;
+}
+
+std::string task_name(const ProcessPlan& plan) {
+  return plan.ranks.empty() ? fmt::format("server-{}", plan.servers.front())
+                            : fmt::format("worker-{}", plan.ranks.front());
+}
+
+/// `faults` is a list of TASK:FAILPOINTS, separated by semicolons. Only the first process of a task
+/// has them: the one that takes its place lives.
+void plant_faults(std::vector<ProcessPlan>& plans, const std::string& faults) {
+  std::istringstream items(faults);
+  for (std::string item; std::getline(items, item, ';');) {
+    const auto colon = item.find(':');
+    const auto plan = std::ranges::find_if(plans, [&](const ProcessPlan& candidate) {
+      return task_name(candidate) == item.substr(0, colon);
+    });
+    if (colon == std::string::npos || plan == plans.end()) {
+      fail(ErrorCode::invalid,
+           "fault \"{}\" names no task of this run, as in worker-1:worker.step=kill@20", item);
+    }
+    if (!plan->failpoints.empty()) plan->failpoints += ',';
+    plan->failpoints += item.substr(colon + 1);
+    set_failpoints(plan->failpoints);  // Refuses what it does not understand.
+    set_failpoints("");
+  }
+}
+
 TaskSummary task_summary(const std::string& role, std::size_t rank, const TaskIdentity& task) {
   return {.role = role,
           .rank = static_cast<int>(rank),
@@ -75,26 +121,31 @@ TaskSummary task_summary(const std::string& role, std::size_t rank, const TaskId
           .wait_seconds = {}};
 }
 
-void fill_from_workers(Summary& summary, const Job& job, const ControlBlock& control) {
+void fill_from_workers(Summary& summary, const ControlBlock& control) {
   const auto slots = control.slots();
-  const WorkerResult& chief = slots.front().result;
+  const WorkerSlot& chief_slot = control.slot(control.chief());
+  const WorkerResult& chief = chief_slot.result;
   summary.engine = chief.engine.data();
-  summary.steps = chief.steps > 0 ? chief.steps : slots.front().step.load();
+  summary.steps = chief.steps > 0 ? chief.steps : chief_slot.step.load();
   summary.epochs = chief.epochs;
   if (chief.has_validation) summary.loss = chief.validation_loss;
   if (chief.has_accuracy) summary.accuracy = chief.accuracy;
   double samples_per_second = 0;
+  const auto counted = static_cast<double>(
+      std::ranges::count_if(slots, [](const auto& slot) { return slot.result.own_steps > 0; }));
   for (std::size_t rank = 0; rank < slots.size(); ++rank) {
+    if (slots[rank].state.load() == WorkerState::absent) continue;
     const WorkerResult& result = slots[rank].result;
-    summary.samples += result.samples;
-    samples_per_second += result.samples_per_second;
+    summary.samples += std::max(result.samples, slots[rank].samples.load());
+    if (!slots[rank].sent_away.load()) samples_per_second += result.samples_per_second;
     summary.bytes_sent += static_cast<std::int64_t>(result.bytes_sent);
     summary.bytes_received += static_cast<std::int64_t>(result.bytes_received);
     for (std::size_t phase = 0; phase < kPhaseNames.size(); ++phase) {
       summary.phase_seconds[std::string(kPhaseNames[phase])] +=
-          result.phase_seconds[phase] / static_cast<double>(job.cluster.workers);
+          result.phase_seconds[phase] / std::max(counted, 1.0);
     }
-    TaskSummary task = task_summary(rank == 0 ? "chief" : "worker", rank, result.task);
+    const bool is_chief = static_cast<int>(rank) == control.chief();
+    TaskSummary task = task_summary(is_chief ? "chief" : "worker", rank, result.task);
     task.steps = result.own_steps;
     task.step_seconds = result.step_seconds;
     task.wait_seconds = result.phase_seconds[static_cast<std::size_t>(Phase::wait)];
@@ -111,17 +162,29 @@ void fill_from_servers(Summary& summary, std::span<const ServerSlot> servers) {
   }
 }
 
-void set_status(Summary& summary, const LaunchResult& result) {
+void set_status(Summary& summary, const LaunchResult& result, const ControlBlock& control) {
   summary.status = "completed";
-  for (const WorkerFailure& failure : result.failures) {
-    summary.failures.push_back(describe(failure));
+  for (const auto* failures : {&result.failures, &result.recovered}) {
+    for (const WorkerFailure& failure : *failures) summary.failures.push_back(describe(failure));
   }
+  summary.restarts = result.restarts;
+  // Nobody finishes before the chief has saved; what happened to it afterwards does not matter.
+  const bool finished = std::ranges::any_of(
+      control.slots(), [](const WorkerSlot& slot) { return slot.finished.load(); });
+  if (finished && result.failures.empty()) return;
   if (result.signal != 0) {
     summary.status = "interrupted";
-    summary.exit_code = 128 + result.signal;
+    const bool may_go_on = result.signal == SIGTERM || result.signal == SIGUSR1;
+    summary.exit_code = may_go_on && control.is_saved() ? kExitRetry : 128 + result.signal;
+    // 128 + SIGUSR1 would say that going on may help.
+    if (result.signal == SIGUSR1 && !control.is_saved()) summary.exit_code = kExitFailed;
   } else if (!result.failures.empty()) {
     summary.status = "failed";
     summary.exit_code = exit_code(result.failures.front());
+  } else {
+    // Another launcher's worker was asked to stop, and all have.
+    summary.status = "interrupted";
+    summary.exit_code = kExitRetry;
   }
 }
 
@@ -145,30 +208,44 @@ class Run {
         job_(resolve(job, environment_)),
         options_(options),
         data_(load_data(job_.data, job_.seed)),
-        control_(static_cast<int>(job_.cluster.workers), static_cast<int>(job_.cluster.servers)) {
-    check_fit();
+        control_(most_workers(job_, environment_), static_cast<int>(job_.cluster.servers)) {
+    prepare_model();
     control_.set_total_steps(total_steps(job_.train, data_.train->size()));
-    if (is_chief_host()) folder_.emplace(job_, options.run_dir);
+    if (is_chief_host()) {
+      if (!options.resume.empty()) find_start();
+      folder_.emplace(job_, options.run_dir, options.resume == "auto");
+    }
     if (!is_chief_host()) options_.quiet = true;
   }
 
   Summary execute() {
-    const auto plans = plan_processes(job_, environment_);
+    auto plans = plan_processes(job_, environment_);
+    plant_faults(plans, options_.faults);
     const WorkerRun run{.job = job_,
                         .data = data_,
                         .control = control_,
                         .run_dir = run_dir(),
-                        .cores = usable_cores()};
+                        .start_from = start_from_,
+                        .cores = usable_cores(),
+                        .server_memories = server_memories_.spans(),
+                        .server_replicas = server_memories_.replicas()};
     Rendezvous rendezvous(environment_);
-    Progress progress(options_, control_, static_cast<int>(job_.cluster.workers),
-                      plans.front().ranks.front());
+    control_.set_chief(plans.front().ranks.front());
+    Progress progress(options_, control_, static_cast<int>(job_.cluster.workers));
     announce(progress);
+    RunStatus status(run_dir());
     const LaunchResult result =
-        launch_workers({run, plans, rendezvous, progress,
-                        [this](const ProcessPlan& plan) { return log_of(plan); }});
+        launch_workers({.run = run,
+                        .plans = plans,
+                        .rendezvous = rendezvous,
+                        .progress = progress,
+                        .status = status,
+                        .regroups = can_regroup(job_, environment_),
+                        .log_of = [this](const ProcessPlan& plan) { return log_of(plan); },
+                        .settle_servers = [this] { server_memories_.settle(); }});
     Summary summary = summarize(result);
     if (folder_) {
-      merge_traces(run_dir(), static_cast<int>(job_.cluster.workers));
+      merge_traces(run_dir(), static_cast<int>(control_.slots().size()));
       write_file_atomically(run_dir() / "summary.json", to_json(summary));
     }
     progress.say(closing_line(summary));
@@ -181,25 +258,37 @@ class Run {
 
   std::filesystem::path log_of(const ProcessPlan& plan) const {
     if (!folder_) return "";
-    return folder_->log_of(plan.ranks.empty() ? fmt::format("server-{}", plan.servers.front())
-                                              : fmt::format("worker-{}", plan.ranks.front()));
+    return folder_->log_of(task_name(plan));
   }
 
-  /// What can only be known with the data at hand, said before any worker is started.
-  void check_fit() const {
-    if (job_.model.make) return;
+  void find_start() {
+    if (options_.resume == "auto" && options_.run_dir.empty()) {
+      fail(ErrorCode::invalid, "--resume auto goes on with the run in --run-dir, so name that too");
+    }
+    start_from_ = find_checkpoint(options_.resume, options_.run_dir, start_notes_);
+  }
+
+  /// What can only be known with the data at hand, before any worker is started.
+  void prepare_model() {
+    const bool lasting = can_regroup(job_, environment_) && job_.cluster.servers > 0;
+    if (job_.model.make && !lasting) return;
     const auto model = make_model(job_.model, data_.spec, job_.seed);
-    if (job_.cluster.servers <= 1) return;
-    const std::size_t parts = most_servers(ModelLayout::of(*model).parameters.size);
-    if (static_cast<std::size_t>(job_.cluster.servers) <= parts) return;
+    if (job_.cluster.servers > 1)
+      check_servers(most_servers(ModelLayout::of(*model).parameters.size));
+    if (lasting) server_memories_ = ServerMemories(job_, *model);
+  }
+
+  void check_servers(std::size_t most) const {
+    if (static_cast<std::size_t>(job_.cluster.servers) <= most) return;
     fail(ErrorCode::invalid,
          "cluster.servers is {}, but the model's parameters fill at most {} server{}; set it to {} "
          "or less",
-         job_.cluster.servers, parts, parts == 1 ? "" : "s", parts);
+         job_.cluster.servers, most, most == 1 ? "" : "s", most);
   }
 
   void announce(Progress& progress) const {
     if (!data_.note.empty()) progress.say(data_.note);
+    for (const std::string& note : start_notes_) progress.say(note);
     const auto counted = [](std::int64_t count, const char* what) {
       return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
     };
@@ -216,11 +305,24 @@ class Run {
     summary.workers = job_.cluster.workers;
     summary.servers = job_.cluster.servers;
     summary.run_dir = run_dir().string();
-    fill_from_workers(summary, job_, control_);
+    fill_from_workers(summary, control_);
+    if (can_regroup(job_, environment_) && loss_stops_all(job_.strategy)) {
+      summary.samples = samples_between(control_.first_step(), summary.steps);
+    }
     if (is_chief_host()) fill_from_servers(summary, control_.servers());
-    set_status(summary, result);
+    set_status(summary, result, control_);
     summary.seconds = seconds_since(start_);
     return summary;
+  }
+
+  /// Where all make every step together: a worker that was lost cannot tell what it did.
+  std::int64_t samples_between(std::int64_t first_step, std::int64_t steps) const {
+    const std::int64_t size = data_.train->size();
+    const auto until = [&](std::int64_t step) {
+      const Cursor cursor = cursor_after(step, size, job_.train.batch);
+      return cursor.epoch * size + cursor.offset;
+    };
+    return until(steps) - until(first_step);
   }
 
   Clock::time_point start_;
@@ -230,6 +332,9 @@ class Run {
   LoadedData data_;
   ControlBlock control_;
   std::optional<RunFolder> folder_;
+  ServerMemories server_memories_;
+  std::filesystem::path start_from_;
+  std::vector<std::string> start_notes_;
 };
 
 }  // namespace

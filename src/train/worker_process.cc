@@ -9,12 +9,15 @@
 
 #include "base/crc32c.h"
 #include "base/fail.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "cluster/host_id.h"
 #include "job/job_file.h"
 #include "server/run_server.h"
 #include "strategy/server_options.h"
 #include "train/failure.h"
+#include "train/heartbeat.h"
+#include "train/seats.h"
 #include "train/server_report.h"
 #include "train/worker_report.h"
 #include "transport/inproc/inproc_hub.h"
@@ -36,24 +39,6 @@ std::int64_t peak_rss_bytes() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
-}
-
-/// The exception being handled as an error of ours: it may come from LibTorch, or from a program's
-/// own model, dataset or loss.
-Error current_error() {
-  try {
-    throw;
-  } catch (const Error& error) {
-    return error;
-  } catch (const c10::Error& error) {
-    return Error(ErrorCode::io, error.what_without_backtrace());
-  } catch (const std::bad_alloc&) {
-    return Error(ErrorCode::no_space, "there is no memory left");
-  } catch (const std::exception& error) {
-    return Error(ErrorCode::io, error.what());
-  } catch (...) {
-    return Error(ErrorCode::io, "an exception that is no std::exception was thrown");
-  }
 }
 
 /// Puts the exception being handled into the worker's slot; the first one counts. Returns what to
@@ -105,28 +90,22 @@ LocalPlace local_place(Store& store, const ProcessPlan& plan, Deadline deadline)
   return {static_cast<int>(before), static_cast<int>(all)};
 }
 
-/// A worker that has nobody to talk to.
-void run_alone(const WorkerRun& run, const std::function<void()>& end) {
-  InprocHub alone(1);
-  MemoryStore store;
-  run_worker(run, *alone.engine(0), store, end);
-}
-
-/// A worker that meets others in the store.
-void run_among_others(const WorkerRun& run, const ProcessPlan& plan, TcpStore& store,
-                      const std::function<void()>& end) {
+/// A worker whose peers have launchers of their own.
+void run_among_launchers(const WorkerRun& run, const ProcessPlan& plan, TcpStore& store,
+                         const std::function<void()>& end) {
   const int rank = plan.ranks.front();
   const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
-  if (plan.remote) set_compute_threads(run.job.cluster, local_place(store, plan, deadline), true);
+  set_compute_threads(run.job.cluster, local_place(store, plan, deadline), true);
   check_same_job(run, rank, store, deadline);
-  const auto engine = make_engine({.name = run.job.cluster.engine,
-                                   .rank = rank,
-                                   .world = plan.world,
-                                   .address = store.local_address(),
-                                   .cores = run.cores},
-                                  store, deadline);
-  run_worker(run, *engine, store, end);
-  if (!plan.remote) return;
+  OnlySeat seat(plan.epoch,
+                make_engine({.name = run.job.cluster.engine,
+                             .rank = rank,
+                             .world = plan.world,
+                             .address = store.local_address(),
+                             .cores = run.cores},
+                            store, deadline),
+                run.control, store);
+  run_worker(run, seat, end);
   WorkerSlot& slot = run.control.slot(rank);
   slot.result.task.peak_rss_bytes = peak_rss_bytes();
   if (rank == 0) {
@@ -137,15 +116,23 @@ void run_among_others(const WorkerRun& run, const ProcessPlan& plan, TcpStore& s
 }
 
 int run_one_worker(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
-  WorkerSlot& slot = run.control.slot(plan.ranks.front());
+  const int worker = plan.ranks.front();
+  WorkerSlot& slot = run.control.slot(worker);
   introduce(slot.result.task);
+  const Heartbeat heartbeat(slot);
   const auto end = [&] { end_failed(slot); };
   try {
-    if (plan.world == 1 && run.control.servers().empty()) {
-      run_alone(run, end);
+    failpoint("worker.start");
+    const auto store = rendezvous.connect(Deadline::in_seconds(run.job.cluster.timeout_seconds));
+    if (plan.remote) {
+      run_among_launchers(run, plan, *store, end);
     } else {
-      const auto store = rendezvous.connect(Deadline::in_seconds(run.job.cluster.timeout_seconds));
-      run_among_others(run, plan, *store, end);
+      RegroupingSeat seat({.cluster = run.job.cluster,
+                           .worker = worker,
+                           .first_epoch = plan.epoch,
+                           .cores = run.cores},
+                          run.control, *store);
+      run_worker(run, seat, end);
     }
   } catch (...) {
     end_failed(slot);
@@ -153,16 +140,40 @@ int run_one_worker(const WorkerRun& run, const ProcessPlan& plan, const Rendezvo
   return 0;
 }
 
-/// A server serves as soon as it has said in the store where it is, and ends with the last worker.
-void serve(const WorkerRun& run, int server, Store& store, const std::string& address) {
+/// A server serves as soon as it has said in the store where it is, and ends with the last worker
+/// of its group, or when the launcher forms another.
+struct ServerPlace {
+  int server = 0;
+  Store& store;
+  std::string address;
+};
+void serve(const WorkerRun& run, const ProcessPlan& plan, const ServerPlace& place) {
+  const int server = place.server;
   ServerSlot& slot = run.control.server(server);
   introduce(slot.task);
   slot.state.store(WorkerState::training);
-  ServerOptions options = server_options(
-      run.job, server, total_steps(run.job.train, run.data.train->size()), run.cores);
-  options.address = address;
-  log_info("server {} serves {} workers", server, options.rules.workers);
-  slot.report = report_of(run_server(options, store));
+  const Heartbeat heartbeat(slot);
+  failpoint("server.start");
+  const auto group = group_store(place.store, run.control, plan.epoch);
+  ServerOptions options =
+      server_options(run.job, server,
+                     {.workers = plan.world,
+                      .epoch = plan.epoch,
+                      .steps = total_steps(run.job.train, run.data.train->size()),
+                      .cores = run.cores});
+  if (!run.server_memories.empty()) {
+    options.memory = run.server_memories[static_cast<std::size_t>(server)];
+  }
+  if (run.server_replicas.empty()) {
+    options.replicas = 1;  // The servers' memory ends with them.
+  } else {
+    options.replica_memory = run.server_replicas[static_cast<std::size_t>(server)];
+  }
+  options.address = place.address;
+  options.give_up = [&] { return run.control.servers_shall_end(plan.epoch); };
+  log_info("server {} serves the {} workers of group {}", server, plan.world, plan.epoch);
+  // Servers of earlier groups have counted too.
+  slot.report.add(report_of(run_server(options, *group)));
   slot.state.store(WorkerState::done);
 }
 
@@ -170,7 +181,10 @@ int run_one_server(const WorkerRun& run, const ProcessPlan& plan, const Rendezvo
   const int server = plan.servers.front();
   try {
     const auto store = rendezvous.connect(Deadline::in_seconds(run.job.cluster.timeout_seconds));
-    serve(run, server, *store, plan.remote ? store->local_address() + ":0" : "unix");
+    serve(run, plan,
+          {.server = server,
+           .store = *store,
+           .address = plan.remote ? store->local_address() + ":0" : "unix"});
   } catch (...) {
     end_failed(run.control.server(server));
   }
@@ -182,10 +196,11 @@ int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
   MemoryStore store;
   std::atomic<int> worst = 0;
   std::vector<std::thread> threads;
+  const Heartbeat heartbeat(run.control.slot(plan.ranks.front()));
   for (const int server : plan.servers) {
     threads.emplace_back([&, server] {
       try {
-        serve(run, server, store, "unix");
+        serve(run, plan, {server, store, "unix"});
       } catch (...) {
         worst = report_failure(run.control.server(server));
       }
@@ -197,8 +212,8 @@ int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
       WorkerSlot& slot = run.control.slot(rank);
       introduce(slot.result.task);
       try {
-        const auto engine = hub.engine(rank);
-        run_worker(run, *engine, store, [&] { report_failure(slot); });
+        OnlySeat seat(plan.epoch, hub.engine(rank), run.control, store);
+        run_worker(run, seat, [&] { report_failure(slot); });
       } catch (...) {
         worst = report_failure(slot);
       }
@@ -212,6 +227,7 @@ int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
 
 int run_process(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
   keep_large_blocks();
+  set_failpoints(plan.failpoints);
   if (plan.ranks.empty()) return run_one_server(run, plan, rendezvous);
   if (plan.ranks.size() + plan.servers.size() > 1) {
     set_compute_threads(run.job.cluster, {0, plan.world}, false);

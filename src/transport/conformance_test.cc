@@ -298,6 +298,16 @@ TEST_P(Conformance, RefusesCallsAfterItsOwnCloseAndWrongRanks) {
   });
 }
 
+TEST_P(Conformance, ACloseEndsWhatAnotherThreadWaitsFor) {
+  run(2, [](Transport& transport) {
+    if (transport.rank() == 1) return wait_until_gone(transport, 0);
+    Bytes bytes(kLarge);
+    const auto incoming = transport.irecv(1, 1, bytes);
+    const std::jthread closer([&] { transport.close(); });
+    EXPECT_THROW(transport.wait(*incoming, soon()), Error);
+  });
+}
+
 std::unique_ptr<Meeting> meet_inproc(int size) {
   return std::make_unique<InprocMeeting>(size);
 }

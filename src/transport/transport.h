@@ -34,7 +34,8 @@ using OperationPtr = std::unique_ptr<Operation>;
 /// A send may stay incomplete until the peer has started the matching receive: start the receives
 /// a rank owes its peers before waiting for its own sends.
 ///
-/// One thread at a time may use a transport.
+/// One thread at a time may use a transport, but any thread may close it: what another one waits
+/// for there ends with an Error.
 class Transport {
  public:
   virtual ~Transport() = default;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -89,6 +91,40 @@ class GlooOperation : public Operation {
   Buffer parcel_buffer;  // None for a small message.
 };
 
+/// The buffer that the transport's user waits for, so that a thread that closes the transport can
+/// end the wait: libgloo does not when it closes a connection itself.
+class Awaited {
+ public:
+  class Scope {
+   public:
+    Scope(Awaited& awaited, ::gloo::transport::UnboundBuffer& buffer) : awaited_(awaited) {
+      awaited_.set(&buffer);
+    }
+    ~Scope() { awaited_.set(nullptr); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Awaited& awaited_;
+  };
+
+  void abort() {
+    const std::lock_guard lock(mutex_);
+    if (buffer_ == nullptr) return;
+    buffer_->abortWaitRecv();
+    buffer_->abortWaitSend();
+  }
+
+ private:
+  void set(::gloo::transport::UnboundBuffer* buffer) {
+    const std::lock_guard lock(mutex_);
+    buffer_ = buffer;
+  }
+
+  std::mutex mutex_;
+  ::gloo::transport::UnboundBuffer* buffer_ = nullptr;
+};
+
 std::chrono::milliseconds gloo_timeout(Deadline deadline) {
   const auto remaining = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
   return std::max(std::chrono::milliseconds(1), remaining);  // Zero would mean no limit.
@@ -128,7 +164,8 @@ class GlooTransport : public Transport {
 
   void close() noexcept override {
     constexpr auto kPatience = std::chrono::seconds(2);
-    if (std::exchange(closed_, true)) return;
+    if (closed_.exchange(true)) return;
+    awaited_.abort();
     receipts_.collect(*context_, Deadline::in(kPatience));
     for (int peer = 0; peer < size(); ++peer) {
       try {
@@ -151,20 +188,30 @@ class GlooTransport : public Transport {
   }
 
   void wait_send(GlooOperation& send, Deadline deadline) {
-    send.letter_buffer->waitSend(gloo_timeout(deadline));
-    if (send.parcel_buffer) send.parcel_buffer->waitSend(gloo_timeout(deadline));
+    for (auto* buffer : {send.letter_buffer.get(), send.parcel_buffer.get()}) {
+      if (buffer == nullptr) continue;
+      const Awaited::Scope scope(awaited_, *buffer);
+      check_open();
+      if (!buffer->waitSend(gloo_timeout(deadline))) check_open();
+    }
     bytes_sent_ += send.bytes;
   }
 
   void wait_receive(GlooOperation& receive, Deadline deadline) {
-    receive.letter_buffer->waitRecv(gloo_timeout(deadline));
+    wait_for_arrival(*receive.letter_buffer, deadline);
     if (receive.letter.size != receive.bytes) fail_with(wrong_size(receive));
     if (receive.parcel_buffer) {
-      receive.parcel_buffer->waitRecv(gloo_timeout(deadline));
+      wait_for_arrival(*receive.parcel_buffer, deadline);
     } else if (receive.bytes > 0) {
       std::memcpy(receive.target, receive.letter.content.data(), receive.bytes);
     }
     bytes_received_ += receive.bytes;
+  }
+
+  void wait_for_arrival(::gloo::transport::UnboundBuffer& buffer, Deadline deadline) {
+    const Awaited::Scope scope(awaited_, buffer);
+    check_open();
+    if (!buffer.waitRecv(gloo_timeout(deadline))) check_open();
   }
 
   /// Runs `action`; what libgloo throws becomes an Error about the operation's peer.
@@ -176,13 +223,18 @@ class GlooTransport : public Transport {
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
+      check_open();
       const bool too_late = deadline && deadline->passed();
       fail_with(too_late ? timed_out(operation) : lost(operation, error.what()));
     }
   }
 
-  void check_usable(int peer) const {
+  void check_open() const {
     if (closed_) fail(ErrorCode::cancelled, "Rank {} has closed its Gloo transport.", rank());
+  }
+
+  void check_usable(int peer) const {
+    check_open();
     if (peer < 0 || peer >= size() || peer == rank()) {
       fail(ErrorCode::invalid, "Rank {} cannot exchange messages with rank {} in a group of {}.",
            rank(), peer, size());
@@ -224,7 +276,8 @@ class GlooTransport : public Transport {
   std::optional<Error> timeout_;
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t bytes_received_ = 0;
-  bool closed_ = false;
+  std::atomic<bool> closed_ = false;
+  Awaited awaited_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "transport/inproc/inproc.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -101,7 +102,7 @@ class InprocTransport : public Transport {
 
   std::shared_ptr<Group> group_;
   const int rank_;
-  bool closed_ = false;
+  std::atomic<bool> closed_ = false;
   std::vector<std::optional<Error>> failed_;  ///< By peer: the first error, thrown ever after.
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t bytes_received_ = 0;
@@ -227,7 +228,7 @@ void InprocTransport::fail_timeout(const InprocOperation& operation) {
 }
 
 void InprocTransport::close() noexcept {
-  if (std::exchange(closed_, true)) return;
+  if (closed_.exchange(true)) return;
   for (Mailbox& mailbox : group_->mailboxes) {
     {
       const std::lock_guard lock(mailbox.mutex);

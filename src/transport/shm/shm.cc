@@ -1,6 +1,7 @@
 #include "transport/shm/shm.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <deque>
 #include <utility>
@@ -116,7 +117,7 @@ class ShmTransport : public Transport {
   }
 
   void close() noexcept override {
-    if (std::exchange(closed_, true)) return;
+    if (closed_.exchange(true)) return;
     layout_.state(region_, rank_).closed.store(1, std::memory_order_release);
     for (int peer = 0; peer < size_; ++peer) bell_of(peer).notify();
   }
@@ -170,7 +171,7 @@ class ShmTransport : public Transport {
   /// Returns when something moved or `peer` failed; false when the deadline passed before.
   bool wait_for_movement(PeerLink& link, int peer, Deadline deadline) {
     const auto moved = [&] {
-      if (move_all() || link.failed()) return true;
+      if (move_all() || link.failed() || closed_) return true;
       if (!has_closed(peer)) return false;
       give_up_unless_moving(link, lost(peer, "it has closed"));
       return true;
@@ -213,7 +214,7 @@ class ShmTransport : public Transport {
   const PeerWatch watch_;
   const SharedWait wait_;
   std::deque<PeerLink> links_;  // By rank; the own one stays unused.
-  bool closed_ = false;
+  std::atomic<bool> closed_ = false;
 };
 
 }  // namespace

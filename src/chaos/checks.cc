@@ -1,0 +1,94 @@
+#include "chaos/checks.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/fail.h"
+#include "chaos/run_watch.h"
+#include "checkpoint/safetensors.h"
+
+namespace cohort {
+namespace {
+
+constexpr double kParameterTolerance = 1e-4;
+constexpr double kAccuracyTolerance = 0.005;
+
+/// Of a run that logs every step.
+std::string wrong_step_lines(const FinishedRun& run, std::int64_t steps) {
+  std::int64_t last = 0;
+  std::int64_t missing = 0;
+  for (const std::int64_t step : logged_steps(run.run_dir)) {
+    if (step <= last) return fmt::format("metrics.jsonl has step {} after step {}", step, last);
+    missing += step - last - 1;
+    last = step;
+  }
+  missing += steps - last;
+  if (missing <= run.losses) return "";
+  return fmt::format("metrics.jsonl lacks {} of {} steps", missing, steps);
+}
+
+}  // namespace
+
+double largest_difference(const std::filesystem::path& one, const std::filesystem::path& other) {
+  const SafetensorsFile left = read_safetensors(one);
+  const SafetensorsFile right = read_safetensors(other);
+  double largest = 0;
+  for (const StoredTensor& tensor : left.tensors()) {
+    if (tensor.dtype != SafetensorsDtype::f32) continue;
+    const auto values = left.floats(tensor.name);
+    const auto others = right.floats(tensor.name);
+    if (values.size() != others.size()) {
+      fail(ErrorCode::corrupt, "{} has {} values in {} and {} in {}", tensor.name, values.size(),
+           one.string(), others.size(), other.string());
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double difference = std::abs(double(values[i]) - double(others[i]));
+      // Written so that what is not a number counts as different.
+      if (!(difference <= largest)) largest = difference;
+    }
+  }
+  return largest;
+}
+
+std::vector<std::string> differences(const TestedStrategy& strategy, const FinishedRun& quiet,
+                                     const FinishedRun& disturbed) {
+  std::vector<std::string> found;
+  if (!disturbed.summary.is_object()) return {"the run left no summary.json"};
+  const auto compare = [&](const char* field) {
+    const auto& expected = quiet.summary.at(field);
+    const auto& value = disturbed.summary.at(field);
+    if (expected != value) {
+      found.push_back(
+          fmt::format("{} is {}, in the quiet run {}", field, value.dump(), expected.dump()));
+    }
+  };
+  compare("status");
+  compare("steps");
+  if (!found.empty()) return found;
+  if (strategy.lockstep) {
+    compare("samples");
+    const std::string wrong =
+        wrong_step_lines(disturbed, disturbed.summary.at("steps").get<std::int64_t>());
+    if (!wrong.empty()) found.push_back(wrong);
+  }
+  if (strategy.same_parameters) {
+    const double difference = largest_difference(quiet.run_dir / "model.safetensors",
+                                                 disturbed.run_dir / "model.safetensors");
+    if (!(difference <= kParameterTolerance)) {
+      found.push_back(
+          fmt::format("parameters differ from the quiet run's by up to {:.3g}", difference));
+    }
+  }
+  const auto& expected = quiet.summary.at("accuracy");
+  const auto& accuracy = disturbed.summary.at("accuracy");
+  if (expected.is_number() &&
+      !(accuracy.is_number() &&
+        accuracy.get<double>() >= expected.get<double>() - kAccuracyTolerance)) {
+    found.push_back(
+        fmt::format("accuracy is {}, in the quiet run {}", accuracy.dump(), expected.dump()));
+  }
+  return found;
+}
+
+}  // namespace cohort

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+/// How many tasks a run under test has.
+struct ClusterSize {
+  int workers = 0;
+  int servers = 0;  ///< Of the strategies that have any.
+};
+
+/// A way to train that shall survive every fault, by the name it has in reports.
+struct TestedStrategy {
+  std::string name;
+  std::vector<std::string> settings;  ///< As `cohort train --set` takes them.
+  bool has_servers = false;
+  bool lockstep = true;          ///< Nobody goes on while one is missing; samples are counted.
+  bool same_parameters = false;  ///< Whoever died, the result is that of the quiet run.
+  std::int64_t steps_per_push = 1;
+};
+
+/// All of them, for a run with so many workers.
+std::vector<TestedStrategy> all_tested_strategies(const ClusterSize& size);
+
+/// Those that `names` lists, separated by commas; all where it is empty. Throws Error(invalid)
+/// naming the nearest known one.
+std::vector<TestedStrategy> choose_strategies(const std::string& names, const ClusterSize& size);
+
+}  // namespace cohort

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "base/unique_fd.h"
+#include "checkpoint/manifest.h"
+
+namespace cohort {
+
+/// A new file whose size and checksum are taken on the way, in the same pass over the bytes.
+class CheckedFile {
+ public:
+  /// Throws Error where it exists or cannot be made.
+  CheckedFile(const std::filesystem::path& folder, const std::string& name);
+
+  void write(std::string_view bytes);
+
+  /// Returns when the bytes are on the disk. The last call.
+  Manifest::File finish();
+
+ private:
+  const std::filesystem::path path_;
+  UniqueFd fd_;
+  Manifest::File written_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "checkpoint/manifest.h"
+#include "checkpoint/safetensors.h"
+
+namespace cohort {
+
+/// What the file with a checkpoint's text is called.
+inline constexpr const char* kStateName = "state.json";
+
+/// A checkpoint to write; names, shapes and values are the caller's, and are not copied.
+struct CheckpointContent {
+  struct File {
+    std::string name;  ///< Such as "model.safetensors".
+    std::vector<TensorView> tensors = {};
+    SafetensorsMetadata metadata = {};
+  };
+
+  std::int64_t step = 0;
+  std::vector<File> files = {};
+  std::string state;  ///< The text of state.json.
+};
+
+/// A checkpoint on the disk, every byte of which was found to be as it was written.
+class Checkpoint {
+ public:
+  /// Reads and checks all of it. Throws Error naming the file that is broken, and how.
+  explicit Checkpoint(std::filesystem::path folder);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::int64_t step() const { return manifest_.step; }
+
+  bool has(const std::string& file) const;
+
+  /// Names, shapes and values of the tensors of one file. Throws Error(not_found).
+  SafetensorsFile tensors(const std::string& file) const;
+
+  /// The text of state.json.
+  const std::string& state() const { return state_; }
+
+ private:
+  std::filesystem::path path_;
+  Manifest manifest_;
+  std::string state_;
+};
+
+}  // namespace cohort

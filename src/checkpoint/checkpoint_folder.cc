@@ -1,0 +1,151 @@
+#include "checkpoint/checkpoint_folder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/fail.h"
+#include "base/failpoint.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "checkpoint/checked_file.h"
+#include "checkpoint/new_folder.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kStepPrefix = "step-";
+constexpr const char* kLatestName = "LATEST";
+
+std::string name_of(std::int64_t step) {
+  return fmt::format("{}{:010}", kStepPrefix, step);
+}
+
+/// Nothing for a name that is not a checkpoint's.
+std::optional<std::int64_t> step_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (!name.starts_with(kStepPrefix)) return std::nullopt;
+  std::int64_t step = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stopped, wrong] = std::from_chars(name.data() + kStepPrefix.size(), end, step);
+  if (wrong != std::errc() || stopped != end || name != name_of(step)) return std::nullopt;
+  return step;
+}
+
+/// What is in a folder; nothing where there is none.
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::error_code failed;
+  std::vector<fs::path> entries;
+  fs::directory_iterator each(folder, failed);
+  if (failed == std::errc::no_such_file_or_directory) return entries;
+  for (; !failed && each != fs::directory_iterator(); each.increment(failed)) {
+    entries.push_back(each->path());
+  }
+  if (failed) fail_errno("cannot read folder " + folder.string(), failed.value());
+  return entries;
+}
+
+void write_files(const fs::path& folder, const CheckpointContent& content) {
+  Manifest manifest{.step = content.step};
+  for (const CheckpointContent::File& file : content.files) {
+    failpoint("checkpoint.file");
+    CheckedFile out(folder, file.name);
+    write_safetensors([&](std::string_view bytes) { out.write(bytes); }, folder / file.name,
+                      file.tensors, file.metadata);
+    manifest.files.push_back(out.finish());
+  }
+  failpoint("checkpoint.state");
+  CheckedFile state(folder, kStateName);
+  state.write(content.state);
+  manifest.files.push_back(state.finish());
+  failpoint("checkpoint.manifest");
+  CheckedFile out(folder, kManifestName);
+  out.write(to_text(manifest));
+  out.finish();
+}
+
+}  // namespace
+
+CheckpointFolder::CheckpointFolder(fs::path path, std::int64_t keep)
+    : path_(std::move(path)), keep_(keep) {
+  if (keep_ < 2) {
+    fail(ErrorCode::invalid, "{} checkpoint{} to keep are too few; keep at least 2", keep_,
+         keep_ == 1 ? "" : "s");
+  }
+}
+
+fs::path CheckpointFolder::write(const CheckpointContent& content) {
+  const fs::path final = path_ / name_of(content.step);
+  failpoint("checkpoint.begin");
+  create_folder(path_);
+  remove_leftovers();
+  {
+    NewFolder folder(final);
+    write_files(folder.path(), content);
+    failpoint("checkpoint.sync-folder");
+    sync_folder(folder.path());
+    failpoint("checkpoint.rename");
+    folder.place();
+    failpoint("checkpoint.sync-parent");
+    sync_folder(path_);
+    failpoint("checkpoint.verify");
+    verify_files(final);
+    failpoint("checkpoint.latest");
+    write_file_atomically(path_ / kLatestName, final.filename().string() + "\n");
+    folder.keep();
+  }
+  try {
+    prune(content.step);
+  } catch (const Error& error) {
+    log_warn("the checkpoint {} is saved, but an old one could not be removed: {}", final.string(),
+             error.what());
+  }
+  return final;
+}
+
+void CheckpointFolder::remove_leftovers() const {
+  for (const fs::path& entry : entries_of(path_)) {
+    if (!entry.filename().string().starts_with(kLeftoverPrefix)) continue;
+    std::error_code failed;
+    fs::remove_all(entry, failed);
+    if (failed) fail_errno("cannot remove " + entry.string(), failed.value());
+  }
+}
+
+void CheckpointFolder::prune(std::int64_t newest_step) const {
+  failpoint("checkpoint.prune");
+  std::int64_t kept = 0;
+  for (const fs::path& checkpoint : all()) {
+    const bool left_behind = step_of(checkpoint) > newest_step;
+    if (left_behind || kept == keep_) {
+      remove_folder(checkpoint);
+    } else {
+      ++kept;
+    }
+  }
+}
+
+std::vector<fs::path> CheckpointFolder::all() const {
+  std::vector<fs::path> checkpoints = entries_of(path_);
+  std::erase_if(checkpoints, [](const fs::path& entry) { return !step_of(entry); });
+  std::ranges::sort(checkpoints, std::ranges::greater(), step_of);
+  return checkpoints;
+}
+
+CheckpointFolder::Newest CheckpointFolder::newest() const {
+  Newest newest;
+  for (const fs::path& path : all()) {
+    try {
+      newest.checkpoint.emplace(path);
+      return newest;
+    } catch (const Error& error) {
+      newest.notes.push_back(fmt::format("the checkpoint {} is broken and was passed over: {}",
+                                         path.string(), error.what()));
+    }
+  }
+  return newest;
+}
+
+}  // namespace cohort

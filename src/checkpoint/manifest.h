@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort {
+
+/// What must be in a checkpoint for it to be whole; docs/checkpoints.md shows one.
+struct Manifest {
+  struct File {
+    std::string name;
+    std::uint64_t size = 0;
+    std::uint32_t crc32c = 0;
+
+    bool operator==(const File&) const = default;
+  };
+
+  std::int64_t step = 0;
+  std::vector<File> files = {};
+
+  bool operator==(const Manifest&) const = default;
+};
+
+/// What the manifest's own file is called.
+inline constexpr const char* kManifestName = "manifest.json";
+
+/// The text of the file, with a checksum of itself.
+std::string to_text(const Manifest& manifest);
+
+/// The other way. Throws Error(corrupt) naming `path` for any text that to_text() does not make.
+Manifest parse_manifest(std::string_view text, const std::filesystem::path& path);
+
+/// Reads the manifest of a checkpoint and then all of every file it names. Throws Error(not_found),
+/// Error(io) or Error(corrupt) naming the first file that is not as it was written.
+Manifest verify_files(const std::filesystem::path& folder);
+
+}  // namespace cohort

@@ -1,0 +1,100 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/fail.h"
+#include "chaos/chaos.h"
+#include "cli/command.h"
+#include "job/job_file.h"
+
+namespace cohort {
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  cohort chaos examples/blobs.toml --set cluster.workers=3 --seed 7 --minutes 10
+  cohort chaos job.toml --strategies allreduce,gossip --events 12
+  cohort chaos job.toml --goodput --strategies allreduce --minutes 5
+
+Strategies: allreduce, allreduce-ring, allreduce-gloo, server-sync, server-async, server-bounded,
+server-k-of-n, averaging-sync, averaging-partial, gossip. docs/failures.md says what is checked.
+
+Exit codes: 0 nothing was lost, 1 something was, 2 wrong use or wrong job file.)";
+
+struct ChaosWords {
+  ChaosOptions options;
+  std::string run_dir;
+  bool goodput = false;
+};
+
+void configure(CLI::App& app, ChaosWords& words) {
+  ChaosOptions& options = words.options;
+  app.footer(kFooter);
+  app.add_option("JOB", options.job_file, "The job file (TOML)")->required();
+  app.add_option("--seed", options.seed, "What happens when follows from it");
+  app.add_option("--minutes", options.minutes, "No training is begun after these")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--events", options.events, "How many faults (default: as the time allows)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--strategies", options.strategies, "Their names, separated by commas");
+  app.add_option("--run-dir", words.run_dir,
+                 "The new folder for runs and report (default: runs/chaos-<date>-<time>)");
+  app.add_option("--set", options.overrides, "Set any key of the job: --set cluster.workers=3")
+      ->type_size(1)
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+  app.add_option("--freeze-seconds", options.freeze_seconds, "How long a frozen task is stopped")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--slow-seconds", options.slow_seconds, "How long a slow task is slow")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--hang-seconds", options.hang_seconds, "Without a step for so long, a run hangs")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--goodput", words.goodput,
+               "Instead: one kill per minute for all the minutes, and what that costs");
+}
+
+/// What there is to know about the job before it runs.
+void read_job(ChaosOptions& options) {
+  const Job job = load_job(options.job_file, options.overrides);
+  options.size = {.workers = static_cast<int>(job.cluster.workers),
+                  .servers = static_cast<int>(std::max<std::int64_t>(job.cluster.servers, 1))};
+  options.silence_lost_seconds = job.cluster.silence_lost_seconds;
+  if (options.size.workers < 2) {
+    fail(ErrorCode::invalid,
+         "chaos needs a job with at least 2 workers, or nobody is left to go on; use --set "
+         "cluster.workers=3");
+  }
+}
+
+void choose_folder(ChaosWords& words) {
+  words.options.folder = words.run_dir;
+  if (words.run_dir.empty()) {
+    words.options.folder =
+        fmt::format("runs/chaos-{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
+  }
+  const auto& folder = words.options.folder;
+  if (std::filesystem::exists(folder) && !std::filesystem::is_empty(folder)) {
+    fail(ErrorCode::invalid, "the folder {} exists already; name another one with --run-dir",
+         folder.string());
+  }
+}
+
+int run(ChaosWords& words) {
+  read_job(words.options);
+  choose_folder(words);
+  return words.goodput ? run_goodput(words.options) : run_chaos(words.options);
+}
+
+}  // namespace
+
+Command chaos_command() {
+  const auto words = std::make_shared<ChaosWords>();
+  return {"chaos", "Train under seeded faults and check that nothing is lost",
+          [words](CLI::App& app) { configure(app, *words); }, [words] { return run(*words); }};
+}
+
+}  // namespace cohort

@@ -1,0 +1,128 @@
+#include "gossip/claims.h"
+
+#include <algorithm>
+
+namespace cohort {
+namespace {
+
+constexpr int kTakerBits = 16;
+constexpr std::uint64_t kTakerMask = (std::uint64_t{1} << kTakerBits) - 1;
+
+std::int64_t count_of(std::uint64_t taken) {
+  return static_cast<std::int64_t>(taken >> kTakerBits);
+}
+
+/// -1 where nobody has taken anything.
+int taker_of(std::uint64_t taken) {
+  return static_cast<int>(taken & kTakerMask) - 1;
+}
+
+std::uint64_t working_on(std::int64_t index) {
+  return 2 * (static_cast<std::uint64_t>(index) + 1);
+}
+
+void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) {
+  std::uint64_t now = value.load(std::memory_order_relaxed);
+  while (now < to && !value.compare_exchange_weak(now, to, std::memory_order_acq_rel)) {
+  }
+}
+
+std::int64_t number_of(const Claim& claim, std::int64_t parts) {
+  return claim.step * parts + claim.part;
+}
+
+}  // namespace
+
+std::int64_t ClaimRange::size() const {
+  const std::int64_t in_order = std::max<std::int64_t>(end_step * work.parts - work.next, 0);
+  return static_cast<std::int64_t>(work.again.size()) + in_order;
+}
+
+Claim ClaimRange::at(std::int64_t index) const {
+  const auto again = static_cast<std::int64_t>(work.again.size());
+  if (index < again) return work.again[static_cast<std::size_t>(index)];
+  const std::int64_t number = work.next + index - again;
+  return {.step = number / work.parts, .part = static_cast<int>(number % work.parts)};
+}
+
+std::int64_t whole_steps(const WorkLeft& work) {
+  std::int64_t first = work.next / work.parts;
+  for (const Claim& claim : work.again) first = std::min(first, claim.step);
+  return first;
+}
+
+WorkLeft merged_work(std::span<const WorkLeft> views) {
+  WorkLeft merged = *std::ranges::max_element(views, {}, &WorkLeft::next);
+  const auto same = [&](const Claim& claim, const Claim& other) {
+    return number_of(claim, merged.parts) == number_of(other, merged.parts);
+  };
+  std::erase_if(merged.again, [&](const Claim& claim) {
+    return std::ranges::any_of(views, [&](const WorkLeft& view) {
+      return number_of(claim, merged.parts) < view.next &&
+             std::ranges::none_of(view.again,
+                                  [&](const Claim& other) { return same(claim, other); });
+    });
+  });
+  return merged;
+}
+
+std::size_t ClaimCounter::bytes_needed(int world) {
+  return sizeof(Head) + static_cast<std::size_t>(world) * sizeof(Piece);
+}
+
+ClaimCounter::ClaimCounter(std::span<std::byte> memory, int world, const ClaimRange& range)
+    : memory_(memory), world_(world), range_(range) {}
+
+/// Whoever dies between taking a piece and noting it has it noted by the next one to take.
+void ClaimCounter::note_last(std::uint64_t taken) const {
+  const int taker = taker_of(taken);
+  if (taker >= 0) raise(piece(taker).state, working_on(count_of(taken) - 1));
+}
+
+std::optional<Claim> ClaimCounter::next(int worker) {
+  std::uint64_t taken = head().taken.load(std::memory_order_acquire);
+  while (!stopped() && count_of(taken) < range_.size()) {
+    note_last(taken);
+    const std::int64_t index = count_of(taken);
+    const std::uint64_t with_this = (static_cast<std::uint64_t>(index + 1) << kTakerBits) |
+                                    (static_cast<std::uint64_t>(worker) + 1);
+    if (head().taken.compare_exchange_weak(taken, with_this, std::memory_order_acq_rel)) {
+      note_last(with_this);
+      return range_.at(index);
+    }
+  }
+  return std::nullopt;
+}
+
+void ClaimCounter::done(int worker, const Claim& claim) {
+  std::atomic<std::uint64_t>& state = piece(worker).state;
+  const std::uint64_t now = state.load(std::memory_order_acquire);
+  if (now == 0) return;
+  const Claim last = range_.at(static_cast<std::int64_t>(now / 2) - 1);
+  if (last.step == claim.step && last.part == claim.part) raise(state, now | 1);
+}
+
+WorkLeft ClaimCounter::left() const {
+  const std::uint64_t taken = head().taken.load(std::memory_order_acquire);
+  const std::int64_t count = count_of(taken);
+  note_last(taken);
+  std::vector<std::int64_t> indices;
+  for (int worker = 0; worker < world_; ++worker) {
+    const std::uint64_t state = piece(worker).state.load(std::memory_order_acquire);
+    const std::int64_t index = static_cast<std::int64_t>(state / 2) - 1;
+    // What was taken since `taken` was read counts as not handed out.
+    if (index >= 0 && state % 2 == 0 && index < count) indices.push_back(index);
+  }
+  const auto again = static_cast<std::int64_t>(range_.work.again.size());
+  for (std::int64_t index = count; index < again; ++index) indices.push_back(index);
+
+  WorkLeft left{.next = range_.work.next + std::max<std::int64_t>(count - again, 0),
+                .parts = range_.work.parts,
+                .again = {}};
+  for (const std::int64_t index : indices) left.again.push_back(range_.at(index));
+  std::ranges::sort(left.again, {},
+                    [&](const Claim& claim) { return number_of(claim, left.parts); });
+  return left;
+}
+
+}  // namespace cohort

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace cohort {
+
+/// Zeroed memory that a process shares with those it forks, and that outlives each of them: what a
+/// server keeps here is there for the server that takes its place. Only pages that are used take
+/// room, so it may be made larger than what will be needed.
+class LastingMemory {
+ public:
+  LastingMemory() = default;
+  /// Throws Error(no_space).
+  explicit LastingMemory(std::size_t bytes);
+  LastingMemory(LastingMemory&& other) noexcept;
+  LastingMemory& operator=(LastingMemory&& other) noexcept;
+  ~LastingMemory();
+
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,66 @@
+#include "server/model_message.h"
+
+#include <cohort/error.h>
+#include <gmock/gmock.h>
+
+namespace cohort {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<std::byte> message_of(const ModelMessage& model, const std::vector<float>& floats) {
+  std::vector<std::byte> bytes;
+  write_model(bytes, model);
+  const auto raw = std::as_bytes(std::span(floats));
+  bytes.insert(bytes.end(), raw.begin(), raw.end());
+  return bytes;
+}
+
+ModelMessage example() {
+  return {.version = 12,
+          .slots = 1,
+          .work = {.next = 9, .parts = 4, .again = {{1, 3}, {2, 0}}},
+          .shape = {.dense = 2, .tables = {{5, 7, 1}}, .matrices = {{0, 1, 2}}}};
+}
+
+TEST(ModelMessage, ComesBack) {
+  const auto bytes = message_of(example(), {1, 2, 3});
+  const ModelMessage model = read_model_message(bytes);
+  EXPECT_EQ(model.version, 12U);
+  EXPECT_EQ(model.slots, 1U);
+  EXPECT_EQ(model.work.next, 9);
+  EXPECT_EQ(model.work.parts, 4);
+  EXPECT_THAT(model.work.again, ElementsAre(Claim{1, 3}, Claim{2, 0}));
+  EXPECT_EQ(model.shape.dense, 2U);
+  ASSERT_EQ(model.shape.tables.size(), 1U);
+  EXPECT_EQ(model.shape.tables[0].end_row, 7U);
+  ASSERT_EQ(model.shape.matrices.size(), 1U);
+  EXPECT_EQ(model.shape.matrices[0].columns, 2U);
+  EXPECT_THAT(model.floats, ElementsAre(1, 2, 3));
+}
+
+TEST(ModelMessage, IsRefusedWhereItEndsTooEarly) {
+  const auto bytes = message_of(example(), {});
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_THROW(read_model_message(std::span(bytes).first(size)), Error) << size << " bytes";
+  }
+  auto odd = bytes;
+  odd.push_back(std::byte{1});
+  EXPECT_THROW(read_model_message(odd), Error);
+}
+
+TEST(ModelMessage, SurvivesAnyByteBeingWrong) {
+  const auto bytes = message_of(example(), {1, 2, 3});
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    auto wrong = bytes;
+    wrong[at] = std::byte{0xFE};
+    try {
+      read_model_message(wrong);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::corrupt) << "byte " << at;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cohort

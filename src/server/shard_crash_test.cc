@@ -1,0 +1,134 @@
+// Shards whose process is killed, and that are taken up again from the memory that outlives it.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "base/deadline.h"
+#include "server/server_group_test_support.h"
+
+namespace cohort {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using Consistency = ShardRules::Consistency;
+
+class KilledShards : public testing::TestWithParam<Mode> {};
+INSTANTIATE_TEST_SUITE_P(Modes, KilledShards, testing::ValuesIn(modes()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_P(KilledShards, GoOnAsIfNothingHadHappened) {
+  for (const int servers : {1, 3}) {
+    const ServerGroup quiet(GetParam(), servers);
+    quiet.run();
+    const auto expected = quiet.floats();
+    int kills = 0;
+    for (const std::string point : {"server.before-update", "server.in-update",
+                                    "server.before-commit", "server.before-answer"}) {
+      for (const int passing : {1, 3, 7, 16}) {
+        SCOPED_TRACE(point + " " + std::to_string(passing));
+        const ServerGroup group(GetParam(), servers);
+        kills += run_and_die(group, point + "=kill@" + std::to_string(passing)) ? 1 : 0;
+        group.settle();
+        kills += run_and_die(group, point + "=kill@3") ? 1 : 0;
+        group.settle();
+        ASSERT_FALSE(run_and_die(group, ""));
+        ASSERT_EQ(group.floats(), expected);
+      }
+    }
+    EXPECT_GT(kills, 12);
+  }
+}
+
+TEST_P(KilledShards, GoOnAfterKillsAtAnyTime) {
+  const ServerGroup quiet(GetParam(), 2);
+  quiet.run();
+  const ServerGroup group(GetParam(), 2);
+  Random random(11);
+  int kills = 0;
+  for (bool done = false; !done;) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      group.run();
+      ::_exit(0);
+    }
+    // Of no importance when this is: it must be right at any time.
+    const auto end =
+        Clock::now() + std::chrono::microseconds(random.below(kills < 40 ? 4000 : 1000000));
+    int status = 0;
+    pid_t ended = 0;
+    while (ended == 0 && Clock::now() < end) ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == 0) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, &status, 0);
+    }
+    done = WIFEXITED(status);
+    kills += done ? 0 : 1;
+    group.settle();
+  }
+  EXPECT_EQ(group.floats(), quiet.floats()) << kills << " kills";
+}
+
+TEST(SettledShards, InStepHaveAllMadeTheSameUpdates) {
+  for (const Mode& mode : modes()) {
+    if (mode.rules.consistency != Consistency::sync) continue;
+    for (const int passing : {2, 3, 5, 8}) {
+      SCOPED_TRACE(mode.name + " " + std::to_string(passing));
+      const ServerGroup group(mode, 3);
+      ASSERT_TRUE(run_and_die(group, "server.before-commit=kill@" + std::to_string(passing)));
+      const SettledShards settled = group.settle();
+      ASSERT_TRUE(settled.have_model);
+      for (int server = 0; server < 3; ++server) {
+        EXPECT_EQ(group.find(server)->record().version, settled.version) << "server " << server;
+      }
+      EXPECT_EQ(group.settle().version, settled.version) << "settling twice changes nothing";
+    }
+  }
+}
+
+TEST(SettledShards, AFirstModelThatNotAllGotIsNone) {
+  const ServerGroup group(modes().front(), 3);
+  EXPECT_FALSE(group.settle().have_model);
+  ASSERT_FALSE(run_and_die(group, ""));
+  EXPECT_EQ(group.settle().version, kUpdates);
+  group.find(1)->clear();
+  EXPECT_FALSE(group.settle().have_model);
+  for (int server = 0; server < 3; ++server) EXPECT_FALSE(group.find(server));
+}
+
+TEST(SettledShards, RefuseWhatCannotHaveHappened) {
+  const ServerGroup group(modes().front(), 2);
+  ASSERT_FALSE(run_and_die(group, ""));
+  auto memory = group.find(1);
+  ShardRecord record = memory->record();
+  record.version -= 2;
+  memory->commit(record, nullptr);
+  memory->commit(record, nullptr);
+  EXPECT_THAT([&] { group.settle(); }, ThrowsMessage<Error>(HasSubstr("differ by one")));
+}
+
+TEST(ShardMemory, RefusesMemoryThatIsTooSmallOrAnothers) {
+  const ShardShape shape{.dense = 100};
+  const LastingMemory memory(ShardMemory::bytes_needed(shape, 1));
+  EXPECT_THROW(ShardMemory({.dense = 100000}, 1, memory.bytes()), Error);
+  ShardMemory mine(shape, 1, memory.bytes());
+  EXPECT_FALSE(mine.has_model());
+  const WorkLeft work{.next = 7, .parts = 2, .again = {{1, 1}}};
+  mine.publish({.version = 5}, &work);
+  EXPECT_THROW(ShardMemory({.dense = 99}, 1, memory.bytes()), Error);
+  EXPECT_THROW(ShardMemory(shape, 0, memory.bytes()), Error);
+  const auto found = ShardMemory::find(memory.bytes());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->shape().dense, 100U);
+  EXPECT_EQ(found->record().version, 5U);
+  EXPECT_EQ(found->work().next, 7);
+  EXPECT_EQ(found->work().parts, 2);
+  EXPECT_THAT(found->work().again, testing::ElementsAre(Claim{1, 1}));
+}
+
+}  // namespace
+}  // namespace cohort

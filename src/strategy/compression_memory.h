@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strategy/gradient_exchange.h"
+#include "tensor/training_state.h"
+
+namespace cohort {
+
+/// What a worker with compressed gradients leaves in TrainingState::own for the next one.
+struct CompressionMemory {
+  std::string compression;  ///< The kind in use; empty while auto still tries.
+  bool is_auto = false;     ///< It was picked by trying.
+  ExchangeMemory exchange;
+
+  std::vector<std::vector<float>> as_floats() const;
+
+  /// Of what as_floats() made; nothing where there is none, or it is something else.
+  static std::optional<CompressionMemory> read(const TrainingState* state);
+};
+
+}  // namespace cohort

@@ -1,0 +1,143 @@
+// Groups of workers one after the other whose work is handed out: every piece is done once, whoever
+// comes, goes or dies.
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <map>
+
+#include "strategy/server_groups_test_support.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::int64_t kAllSteps = 1 << 20;
+
+StrategyOptions server(const std::string& consistency) {
+  StrategyOptions options;
+  options.kind = "parameter-server";
+  options.consistency = consistency;
+  return options;
+}
+
+struct Loose {
+  const char* name;
+  StrategyOptions strategy;
+};
+
+std::vector<Loose> loose_strategies() {
+  StrategyOptions quorum = server("k-of-n");
+  quorum.quorum = 2;
+  StrategyOptions deltas = server("async");
+  deltas.push = "delta";
+  deltas.local_steps = 3;
+  StrategyOptions partial;
+  partial.kind = "averaging";
+  partial.every = 3;
+  partial.outer = {.kind = "nesterov", .lr = 0.7, .momentum = 0.5};
+  partial.mode = "partial";
+  partial.quorum = 2;
+  StrategyOptions bounded = server("bounded");
+  bounded.staleness = 2;
+  return {{"async", server("async")},
+          {"bounded", bounded},
+          {"quorum", quorum},
+          {"deltas", deltas},
+          {"partial", partial}};
+}
+
+class EveryLooseStrategy : public testing::TestWithParam<Loose> {
+ protected:
+  void count(const std::vector<GroupEnd>& ends) {
+    for (const GroupEnd& end : ends) {
+      for (const Claim& claim : end.done) ++times_[claim];
+    }
+  }
+
+  void expect_each_once(const Job& job) const {
+    EXPECT_EQ(times_.size(), static_cast<std::size_t>(job.train.steps * job.cluster.workers));
+    for (const auto& [claim, times] : times_) {
+      EXPECT_EQ(times, 1) << "part " << claim.part << " of step " << claim.step;
+    }
+  }
+
+  std::map<Claim, int> times_;
+};
+
+TEST_P(EveryLooseStrategy, DoesEveryPieceOnceInGroupsOfAnySize) {
+  for (const int servers : {1, 2}) {
+    times_.clear();
+    const Job job = word_job(GetParam().strategy, 3, servers);
+    ServerHouse house(job);
+    GroupRun run{.job = job, .workers = 3, .until = 11};
+    std::vector<GroupEnd> ends;
+    double loss_before = INFINITY;
+    for (const int workers : {3, 2, 4, 1}) {
+      run.workers = workers;
+      run.starts = carried(ends);
+      if (workers == 1) run.until = kAllSteps;
+      ends = train_group(run, house);
+      count(ends);
+      ++run.epoch;
+      if (workers == 3) loss_before = ends[0].loss;
+    }
+    expect_each_once(job);
+    EXPECT_EQ(ends[0].saved.step, job.train.steps);
+    EXPECT_LT(ends[0].loss, loss_before);
+  }
+}
+
+TEST_P(EveryLooseStrategy, DoesEveryPieceOnceFromASavedState) {
+  const Job job = word_job(GetParam().strategy, 2, 2);
+  GroupRun run{.job = job, .workers = 2, .until = 13};
+  ServerHouse first(job);
+  const auto ends = train_group(run, first);
+  count(ends);
+  run.workers = 3;
+  run.until = kAllSteps;
+  run.starts = {&ends[0].saved};
+  ServerHouse second(job);
+  const auto last = train_group(run, second);
+  EXPECT_EQ(last[2].first_step, ends[0].saved.step);
+  count(last);
+  expect_each_once(job);
+}
+
+TEST_P(EveryLooseStrategy, GoesOnWithoutALostWorker) {
+  const std::int64_t steps_of_a_push =
+      GetParam().strategy.kind == "averaging" ? 3 : GetParam().strategy.local_steps;
+  for (const std::int64_t dies_after : {6, 8}) {
+    times_.clear();
+    const Job job = word_job(GetParam().strategy, 3, 2);
+    ServerHouse house(job);
+    GroupRun run{.job = job,
+                 .workers = 3,
+                 .until = kAllSteps,
+                 .dying = 2,
+                 .dies_after = dies_after,
+                 .may_break = true};
+    const auto ends = train_group(run, house);
+    EXPECT_GT(ends[0].done.size() + ends[1].done.size(), 100U) << "nobody stopped";
+    count(ends);
+    // What it had not pushed yet is done again.
+    std::vector<Claim> unpushed = ends[2].done;
+    ASSERT_EQ(unpushed.size(), static_cast<std::size_t>(dies_after));
+    unpushed.erase(unpushed.begin(), unpushed.end() - dies_after % steps_of_a_push);
+    for (const Claim& claim : unpushed) --times_[claim];
+    expect_each_once(job);
+    EXPECT_TRUE(ends[0].lost_a_peer) << "when they wanted to meet";
+    run.dying = -1;
+    run.epoch = 2;
+    run.workers = 2;
+    run.starts = {&ends[1].carried, &ends[0].carried};
+    const auto meeting = train_group(run, house);
+    EXPECT_TRUE(meeting[0].done.empty());
+    EXPECT_EQ(meeting[0].saved.step, job.train.steps);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Groups, EveryLooseStrategy, testing::ValuesIn(loose_strategies()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace cohort

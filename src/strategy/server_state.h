@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "server/server_client.h"
+#include "strategy/server_order.h"
+#include "tensor/training_state.h"
+
+namespace cohort {
+
+/// How what servers have becomes part of a TrainingState, and back.
+
+constexpr int kParameters = -1;  ///< Instead of the number of a slot.
+
+/// The parameters or a slot of a TrainingState as the servers keep it.
+void to_servers(const ServerOrder& order, std::span<const float> state, ServerModel& model,
+                int slot);
+
+/// The same back. What it came from may have changed places with `state`.
+void from_servers(const ServerOrder& order, ServerModel& model, int slot,
+                  std::vector<float>& state);
+
+/// Steps of which nothing is left.
+std::int64_t steps_done(const WorkLeft& work);
+
+/// What is left to hand out after `state`, a step's batch cut into `parts`. Pieces of steps that
+/// are partly done count only where the cut is the same; with another one such steps are done
+/// again.
+WorkLeft work_left(const TrainingState& state, std::int64_t parts);
+
+/// Updates of an optimizer with so many slots that goes on from `state`; none where that has no
+/// slots for it.
+std::int64_t updates_before(const TrainingState& state, std::size_t slots);
+
+/// What TrainingState::own is, where a strategy with servers has filled it.
+enum class OwnKind {
+  velocity,     ///< A worker's momentum of its own gradients.
+  outer_slots,  ///< Of the servers' optimizer, where workers have the job's.
+  pushed,       ///< Slots, then buffers, in case the servers have made the update of a last push.
+};
+
+void set_own(TrainingState& state, OwnKind kind, const std::vector<std::span<const float>>& floats);
+
+/// What set_own() got; nothing where it is something else, or `state` is null.
+std::span<const std::vector<float>> own_of(const TrainingState* state, OwnKind kind);
+
+}  // namespace cohort

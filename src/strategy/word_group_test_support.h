@@ -1,0 +1,163 @@
+#pragma once
+
+#include <cohort/error.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <memory>
+#include <vector>
+
+#include "strategy/strategy.h"
+#include "strategy/word_net_test_support.h"
+
+namespace cohort {
+
+/// A job of the small net; 60 steps.
+inline Job word_job(const StrategyOptions& strategy, int workers, int servers) {
+  Job job;
+  job.strategy = strategy;
+  job.train.steps = 60;
+  job.train.optimizer = {.kind = "sgd", .lr = 0.05, .momentum = 0.5};
+  job.cluster.workers = workers;
+  job.cluster.servers = servers;
+  job.cluster.timeout_seconds = 60;
+  return job;
+}
+
+/// A group of workers that trains until a step, or where work is handed
+/// out until its chief wants to stop.
+struct GroupRun {
+  Job job;
+  int workers = 1;
+  std::int64_t epoch = 1;
+  std::int64_t until = 1;                         ///< A step; handed out: the chief's own steps.
+  std::vector<const TrainingState*> starts = {};  ///< By rank; null or missing: nothing.
+  bool meets = false;                             ///< At the end, before its chief saves.
+  int dying = -1;                                 ///< A rank that is gone
+  std::int64_t dies_after = 0;                    ///< after so many steps of its own.
+  bool kills = false;      ///< It is killed; otherwise, being a thread, it leaves.
+  bool may_break = false;  ///< A lost peer is no failure of the test.
+  bool by_grpc = false;    ///< Nothing goes through shared memory.
+};
+
+struct GroupEnd {
+  std::int64_t first_step = 0;
+  std::vector<Claim> done = {};
+  double loss = 0;      ///< Over all data, at the end.
+  TrainingState saved;  ///< Of the chief.
+  TrainingState carried;
+  bool lost_a_peer = false;
+};
+
+/// One worker of a group.
+class GroupWorker {
+ public:
+  GroupWorker(const GroupRun& run, Engine& engine, Store& store)
+      : run_(run),
+        rank_(engine.rank()),
+        net_(std::make_shared<WordNet>(10 * rank_)),  // Only worker 0's counts.
+        model_(wrap(net_)),
+        optimizer_(make_optimizer(run.job.train.optimizer)),
+        strategy_(make_strategy(context(engine, store))),
+        pace_(strategy_->pace()) {}
+
+  GroupEnd train() {
+    GroupEnd end;
+    try {
+      train(end);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::peer_lost || !run_.may_break) throw;
+      end.lost_a_peer = true;
+    }
+    if (rank_ != run_.dying) strategy_->carry_state(end.carried);
+    strategy_->close();
+    return end;
+  }
+
+ private:
+  void train(GroupEnd& end) {
+    end.first_step = strategy_->first_step();
+    Claim claim{.step = end.first_step, .part = rank_};
+    while (next(claim, own_steps(end))) {
+      if (rank_ == run_.dying && own_steps(end) == run_.dies_after) {
+        if (run_.kills) ::kill(::getpid(), SIGKILL);
+        return;
+      }
+      const StepOutcome outcome = step(claim, own_steps(end));
+      end.done.push_back(claim);
+      ++claim.step;
+      if (outcome.stop) break;
+    }
+    if (run_.meets || pace_.hands_out_work) strategy_->meet();
+    if (rank_ == 0) {
+      strategy_->save_state(end.saved);
+      end.loss = loss_over_all();
+    }
+    // Nobody leaves before the chief has saved.
+    float done = 1;
+    strategy_->sum_over_workers({&done, 1});
+  }
+
+  static std::int64_t own_steps(const GroupEnd& end) {
+    return static_cast<std::int64_t>(end.done.size());
+  }
+
+  StrategyContext context(Engine& engine, Store& store) {
+    const auto rank = static_cast<std::size_t>(rank_);
+    return {.model = *model_,
+            .engine = engine,
+            .store = store,
+            .optimizer = *optimizer_,
+            .phases = phases_,
+            .options = run_.job.strategy,
+            .optimizer_options = run_.job.train.optimizer,
+            .start = rank < run_.starts.size() ? run_.starts[rank] : nullptr,
+            .seed = 3,
+            .steps = run_.job.train.steps,
+            .parts = run_.job.cluster.workers,
+            .epoch = run_.epoch,
+            .steps_per_epoch = WordData::kRows / WordData::kBatch,
+            .servers = static_cast<int>(run_.job.cluster.servers),
+            .timeout = std::chrono::seconds(60)};
+  }
+
+  bool next(Claim& claim, std::int64_t steps) {
+    if (!pace_.hands_out_work) return claim.step < run_.until;
+    if (run_.until == 0 || (rank_ == 0 && steps >= run_.until)) return false;
+    const std::optional<Claim> handed = strategy_->next_work();
+    if (handed) claim = *handed;
+    return handed.has_value();
+  }
+
+  StepOutcome step(const Claim& claim, std::int64_t steps) {
+    const std::int64_t parts = pace_.hands_out_work ? run_.job.cluster.workers : run_.workers;
+    strategy_->space().begin_step();
+    const auto loss = torch::mse_loss(net_->forward(data_.rows(data_.ids, claim, parts)),
+                                      data_.rows(data_.target, claim, parts)) /
+                      parts;
+    const bool stop = pace_.hands_out_work && rank_ == 0 && steps + 1 >= run_.until;
+    strategy_->begin_last_backward({.loss = loss.item<double>(), .stop = stop});
+    loss.backward();
+    return strategy_->finish_step({.lr = run_.job.train.optimizer.lr,
+                                   .step = claim.step,
+                                   .clip_norm = run_.job.train.clip_norm});
+  }
+
+  double loss_over_all() {
+    const torch::NoGradGuard no_gradients;
+    net_->eval();
+    return torch::mse_loss(net_->forward(data_.ids), data_.target).item<double>();
+  }
+
+  const GroupRun& run_;
+  int rank_;
+  WordData data_;
+  std::shared_ptr<WordNet> net_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  PhaseClock phases_;
+  std::unique_ptr<Strategy> strategy_;
+  Pace pace_;
+};
+
+}  // namespace cohort

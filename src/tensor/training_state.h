@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cluster/work_board.h"
+
+namespace cohort {
+
+/// What it takes to go on with a training, under any strategy and with any number of workers and
+/// servers: the model with its optimizer after a number of whole steps. Floats stand in the order
+/// of ModelLayout::of(model, Tables::among_parameters), padding included.
+///
+/// It is large and made again and again: whoever fills one uses the vectors it has.
+struct TrainingState {
+  std::int64_t step = 0;  ///< Steps done. Where work is handed out, those of which all is done.
+  WorkLeft work = {};
+  std::int64_t updates = 0;  ///< Of the optimizer whose slots these are; may differ from `step`.
+  std::vector<float> parameters = {};          ///< Empty: the servers have them.
+  std::vector<std::vector<float>> slots = {};  ///< One per Optimizer::slots(); empty: all zero.
+  std::vector<float> buffers = {};
+  /// What only this worker has (what compression left over, a velocity of its own), by meaning of
+  /// the strategy that filled it. Ignored by others.
+  std::vector<std::vector<float>> own = {};
+};
+
+}  // namespace cohort

@@ -1,0 +1,297 @@
+#include "train/checkpoint_state.h"
+
+#include <map>
+#include <set>
+
+#include "base/fail.h"
+#include "optimizer/optimizer.h"
+#include "train/checkpoint_text.h"
+
+namespace cohort {
+namespace {
+
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kOptimizerFile = "optimizer.safetensors";
+constexpr const char* kOwnFile = "worker-0.safetensors";  // The chief is rank 0.
+
+std::string slot_tensor(const std::string& slot, const std::string& parameter) {
+  return slot + "/" + parameter;
+}
+
+std::string own_tensor(std::size_t index) {
+  return "own/" + std::to_string(index);
+}
+
+std::vector<NamedTensor> all_tensors(Model& model) {
+  std::vector<NamedTensor> tensors = model.parameters();
+  for (NamedTensor& buffer : model.buffers()) tensors.push_back(std::move(buffer));
+  return tensors;
+}
+
+bool can_be_saved(const torch::Tensor& tensor) {
+  return tensor.scalar_type() == torch::kFloat32 || tensor.scalar_type() == torch::kInt64;
+}
+
+template <class T>
+std::span<const T> values_of(const torch::Tensor& tensor) {
+  return {tensor.data_ptr<T>(), static_cast<std::size_t>(tensor.numel())};
+}
+
+void check_size(const char* what, std::size_t found, std::size_t wanted) {
+  if (found == wanted) return;
+  fail(ErrorCode::invalid, "a training state has {} floats of {}, but its model has {}", found,
+       what, wanted);
+}
+
+/// The floats of a layout, from the tensors of a file that `name_of` says belong to its entries.
+template <class NameOf>
+std::vector<float> floats_of(const SafetensorsFile& file, const FlatLayout& layout,
+                             const NameOf& name_of) {
+  std::vector<float> floats(layout.size);
+  for (const FlatEntry& entry : layout.entries) {
+    const auto values = file.floats(name_of(entry));
+    std::copy(values.begin(), values.end(),
+              floats.begin() + static_cast<std::ptrdiff_t>(entry.offset));
+  }
+  return floats;
+}
+
+/// Builds the state for one model and job from one checkpoint.
+class TrainingLoader {
+ public:
+  TrainingLoader(const Checkpoint& checkpoint, Model& model, const Job& job)
+      : checkpoint_(checkpoint),
+        text_(parse_checkpoint_text(checkpoint.state(), checkpoint.path() / kStateName)),
+        layout_(ModelLayout::of(model)),
+        job_(job) {
+    for (const NamedTensor& named : all_tensors(model)) names_.insert(named.name);
+  }
+
+  LoadedTraining load(std::int64_t samples) {
+    loaded_.state.step = text_.step;
+    loaded_.state.work = text_.work;
+    load_model();
+    load_slots();
+    load_own();
+    note_differences(samples);
+    return std::move(loaded_);
+  }
+
+ private:
+  [[noreturn]] void fail_other_model(const std::string& how) const {
+    fail(ErrorCode::invalid, "the checkpoint {} is of another model: {}",
+         checkpoint_.path().string(), how);
+  }
+
+  void check_entries(const SafetensorsFile& file, const FlatLayout& layout) const {
+    for (const FlatEntry& entry : layout.entries) {
+      const StoredTensor* stored = nullptr;
+      for (const StoredTensor& one : file.tensors()) {
+        if (one.name == entry.name) stored = &one;
+      }
+      if (stored == nullptr) {
+        fail_other_model(fmt::format("it has no tensor \"{}\" of shape [{}]", entry.name,
+                                     fmt::join(entry.shape, ", ")));
+      }
+      if (stored->shape != entry.shape) {
+        fail_other_model(fmt::format("its tensor \"{}\" has the shape [{}] instead of [{}]",
+                                     entry.name, fmt::join(stored->shape, ", "),
+                                     fmt::join(entry.shape, ", ")));
+      }
+    }
+  }
+
+  void load_model() {
+    const SafetensorsFile file = checkpoint_.tensors(kModelFile);
+    check_entries(file, layout_.parameters);
+    check_entries(file, layout_.buffers);
+    for (const StoredTensor& stored : file.tensors()) {
+      if (!names_.contains(stored.name)) {
+        fail_other_model(fmt::format("its tensor \"{}\" of shape [{}] is not in this job's model",
+                                     stored.name, fmt::join(stored.shape, ", ")));
+      }
+    }
+    const auto by_name = [](const FlatEntry& entry) { return entry.name; };
+    loaded_.state.parameters = floats_of(file, layout_.parameters, by_name);
+    loaded_.state.buffers = floats_of(file, layout_.buffers, by_name);
+  }
+
+  void load_slots() {
+    const std::vector<std::string> wanted = make_optimizer(job_.train.optimizer)->slots();
+    if (text_.optimizer != job_.train.optimizer.kind || text_.slots != wanted) {
+      loaded_.notes.push_back(fmt::format(
+          "the checkpoint was written with the optimizer {} (it keeps: {}); this job's {} (it "
+          "keeps: {}) takes the parameters over and begins with nothing kept",
+          text_.optimizer, listed(text_.slots), job_.train.optimizer.kind, listed(wanted)));
+      return;
+    }
+    loaded_.state.updates = text_.updates;
+    const SafetensorsFile file = checkpoint_.tensors(kOptimizerFile);
+    if (file.tensors().empty()) return;
+    for (const std::string& slot : wanted) {
+      loaded_.state.slots.push_back(
+          floats_of(file, layout_.parameters,
+                    [&](const FlatEntry& entry) { return slot_tensor(slot, entry.name); }));
+    }
+  }
+
+  static std::string listed(const std::vector<std::string>& names) {
+    return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
+  }
+
+  void load_own() {
+    const bool same =
+        text_.strategy == job_.strategy.kind && text_.compression == job_.strategy.compression.kind;
+    if (!same || !checkpoint_.has(kOwnFile)) return;
+    const SafetensorsFile file = checkpoint_.tensors(kOwnFile);
+    for (std::size_t i = 0; i < file.tensors().size(); ++i) {
+      const auto values = file.floats(own_tensor(i));
+      loaded_.state.own.emplace_back(values.begin(), values.end());
+    }
+  }
+
+  template <class Number>
+  void note_if_other(const char* what, Number then, Number now, const char* so) {
+    if (then == now) return;
+    loaded_.notes.push_back(fmt::format(
+        "the checkpoint was written with {} {}, this job has {}: {}", what, then, now, so));
+  }
+
+  void note_differences(std::int64_t samples) {
+    note_if_other("job.seed", text_.seed, job_.seed, "samples come in another order from here on");
+    note_if_other("train.batch", text_.batch, job_.train.batch,
+                  "its steps are counted as if they had had this job's batch");
+    note_if_other("a number of training samples of", text_.samples, samples,
+                  "it goes on with other data");
+  }
+
+  const Checkpoint& checkpoint_;
+  const CheckpointText text_;
+  const ModelLayout layout_;
+  const Job& job_;
+  std::set<std::string> names_;
+  LoadedTraining loaded_;
+};
+
+}  // namespace
+
+void TrainingSnapshot::describe(Model& model, const Job& job, const CheckpointPlace& place) {
+  const ModelLayout layout = ModelLayout::of(model);
+  slots_ = make_optimizer(job.train.optimizer)->slots();
+  check_sizes(layout, slots_.size());
+  describe_tensors(model, layout);
+  trained_ = layout.parameters.entries;
+  text_ =
+      to_json(CheckpointText{.step = state_.step,
+                             .cursor = cursor_after(state_.step, place.samples, job.train.batch),
+                             .work = state_.work,
+                             .updates = state_.updates,
+                             .seed = job.seed,
+                             .batch = job.train.batch,
+                             .samples = place.samples,
+                             .optimizer = job.train.optimizer.kind,
+                             .slots = slots_,
+                             .strategy = job.strategy.kind,
+                             .compression = job.strategy.compression.kind,
+                             .workers = place.workers});
+}
+
+void TrainingSnapshot::check_sizes(const ModelLayout& layout, std::size_t slots) const {
+  check_size("parameters", state_.parameters.size(), layout.parameters.size);
+  check_size("buffers", state_.buffers.size(), layout.buffers.size);
+  if (state_.slots.empty()) return;
+  if (state_.slots.size() != slots) {
+    fail(ErrorCode::invalid, "a training state has {} optimizer slots, but its optimizer has {}",
+         state_.slots.size(), slots);
+  }
+  for (const auto& slot : state_.slots) {
+    check_size("an optimizer slot", slot.size(), layout.parameters.size);
+  }
+}
+
+void TrainingSnapshot::describe_tensors(Model& model, const ModelLayout& layout) {
+  using In = NamedPlace::In;
+  std::map<std::string, std::pair<In, const FlatEntry*>> flat;
+  for (const FlatEntry& entry : layout.parameters.entries)
+    flat[entry.name] = {In::parameters, &entry};
+  for (const FlatEntry& entry : layout.buffers.entries) flat[entry.name] = {In::buffers, &entry};
+
+  tensors_.clear();
+  std::map<const c10::TensorImpl*, std::string> first_names;
+  for (const auto& [name, tensor] : all_tensors(model)) {
+    const std::string& first =
+        first_names.emplace(tensor.unsafeGetTensorImpl(), name).first->second;
+    NamedPlace saved{.name = name, .shape = tensor.sizes().vec()};
+    if (const auto found = flat.find(first); found != flat.end()) {
+      saved.in = found->second.first;
+      saved.offset = found->second.second->offset;
+      saved.count = found->second.second->count;
+    } else if (can_be_saved(tensor)) {
+      // Counters go on counting while this is written; frozen parameters stay as they are.
+      const bool frozen = tensor.scalar_type() == torch::kFloat32;
+      saved.apart = frozen ? tensor.detach().contiguous() : tensor.detach().clone().contiguous();
+    } else {
+      continue;
+    }
+    tensors_.push_back(std::move(saved));
+  }
+}
+
+TensorView TrainingSnapshot::view_of(const NamedPlace& tensor) const {
+  if (tensor.in != NamedPlace::In::none) {
+    const bool parameter = tensor.in == NamedPlace::In::parameters;
+    const std::span<const float> all = parameter ? state_.parameters : state_.buffers;
+    return {tensor.name, tensor.shape, all.subspan(tensor.offset, tensor.count)};
+  }
+  if (tensor.apart.scalar_type() == torch::kInt64) {
+    return {tensor.name, tensor.shape, values_of<std::int64_t>(tensor.apart)};
+  }
+  return {tensor.name, tensor.shape, values_of<float>(tensor.apart)};
+}
+
+CheckpointContent::File TrainingSnapshot::model_file() const {
+  CheckpointContent::File file;
+  file.name = kModelFile;
+  file.metadata = {{"format", "pt"}, {"step", std::to_string(state_.step)}};
+  for (const NamedPlace& tensor : tensors_) file.tensors.push_back(view_of(tensor));
+  return file;
+}
+
+CheckpointContent::File TrainingSnapshot::optimizer_file() const {
+  CheckpointContent::File file;
+  file.name = kOptimizerFile;
+  for (std::size_t slot = 0; slot < state_.slots.size(); ++slot) {
+    const std::span<const float> values = state_.slots[slot];
+    for (const FlatEntry& entry : trained_) {
+      file.tensors.push_back({slot_tensor(slots_[slot], entry.name), entry.shape,
+                              values.subspan(entry.offset, entry.count)});
+    }
+  }
+  return file;
+}
+
+CheckpointContent::File TrainingSnapshot::own_file() const {
+  CheckpointContent::File file;
+  file.name = kOwnFile;
+  for (std::size_t i = 0; i < state_.own.size(); ++i) {
+    const std::span<const float> values = state_.own[i];
+    file.tensors.push_back({own_tensor(i), {static_cast<std::int64_t>(values.size())}, values});
+  }
+  return file;
+}
+
+CheckpointContent TrainingSnapshot::content() const {
+  CheckpointContent content;
+  content.step = state_.step;
+  content.files = {model_file(), optimizer_file()};
+  if (!state_.own.empty()) content.files.push_back(own_file());
+  content.state = text_;
+  return content;
+}
+
+LoadedTraining load_training(const Checkpoint& checkpoint, Model& model, const Job& job,
+                             std::int64_t samples) {
+  return TrainingLoader(checkpoint, model, job).load(samples);
+}
+
+}  // namespace cohort

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cohort/job.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/sampler.h"
+#include "tensor/training_state.h"
+
+namespace cohort {
+
+/// What state.json of a checkpoint says: all that goes on with a training and is no tensor.
+struct CheckpointText {
+  std::int64_t step = 0;
+  Cursor cursor = {};  ///< Where the order of samples goes on after these steps.
+  WorkLeft work = {};
+  std::int64_t updates = 0;
+  std::uint64_t seed = 0;
+  std::int64_t batch = 0;
+  std::int64_t samples = 0;
+  std::string optimizer;
+  std::vector<std::string> slots = {};
+  std::string strategy;
+  std::string compression;
+  std::int64_t workers = 0;
+};
+
+std::string to_json(const CheckpointText& text);
+
+/// Throws Error(unsupported) for a later format, Error(corrupt) for what is none; both name `path`.
+CheckpointText parse_checkpoint_text(const std::string& json, const std::filesystem::path& path);
+
+}  // namespace cohort

@@ -1,0 +1,92 @@
+#include "train/chief_checkpoints.h"
+
+#include "base/fail.h"
+#include "base/log.h"
+
+namespace cohort {
+namespace {
+
+/// Longer than a disk that works needs for any model that fits into memory.
+constexpr double kLongestWriteSeconds = 600;
+
+std::string saved_sentence(std::int64_t step, const std::filesystem::path& path, double seconds) {
+  return fmt::format("checkpoint of step {} saved in {:.3f} s: {}", step, seconds, path.string());
+}
+
+/// What an earlier chief has written last; one that died in writing the next left that to do.
+std::optional<std::int64_t> newest_step(const CheckpointFolder& folder) {
+  const auto all = folder.all();
+  if (all.empty()) return std::nullopt;
+  const std::string name = all.front().filename().string();
+  return std::stoll(name.substr(name.find('-') + 1));
+}
+
+}  // namespace
+
+ChiefCheckpoints::ChiefCheckpoints(const std::filesystem::path& run_dir, const Job& job)
+    : job_(job), folder_(run_dir / "checkpoints", job.checkpoint.keep) {}
+
+bool ChiefCheckpoints::due(std::int64_t step, Clock::time_point now) {
+  const CheckpointOptions& options = job_.checkpoint;
+  if (!saved_step_) saved_step_ = std::min(newest_step(folder_).value_or(step - 1), step - 1);
+  asked_step_ = step;
+  report_finished();
+  // Not every worker takes part in every step, so it is those steps that pass a multiple.
+  const bool by_steps =
+      options.every_steps > 0 && step / options.every_steps > *saved_step_ / options.every_steps;
+  const bool by_time =
+      options.every_seconds > 0 &&
+      std::chrono::duration<double>(now - saved_at_).count() >= options.every_seconds;
+  return (by_steps || by_time) && !writer_.busy();
+}
+
+void ChiefCheckpoints::save(const CheckpointPlace& place, Model& model, const Fill& fill) {
+  fill_snapshot(place, model, fill);
+  writer_.start([this] { return folder_.write(snapshot_.content()); });
+}
+
+void ChiefCheckpoints::save_now(const CheckpointPlace& place, Model& model, const Fill& fill) {
+  fill_snapshot(place, model, fill);
+  const auto start = Clock::now();
+  const std::filesystem::path path = folder_.write(snapshot_.content());
+  log_info("{}", saved_sentence(snapshot_.state().step, path, seconds_since(start)));
+}
+
+void ChiefCheckpoints::finish(const CheckpointPlace& place, Model& model, const Fill& fill) {
+  if (job_.checkpoint.every_steps <= 0 && job_.checkpoint.every_seconds <= 0) return;
+  try {
+    save_now(place, model, fill);
+  } catch (const Error& error) {
+    log_warn("the checkpoint of the end could not be saved: {}", error.what());
+  }
+}
+
+void ChiefCheckpoints::settle() {
+  if (!writer_.wait(Deadline::in_seconds(kLongestWriteSeconds))) {
+    fail(ErrorCode::timeout, "the checkpoint of step {} is still being written after {} s",
+         snapshot_.state().step, kLongestWriteSeconds);
+  }
+  report_finished();
+}
+
+void ChiefCheckpoints::fill_snapshot(const CheckpointPlace& place, Model& model, const Fill& fill) {
+  settle();
+  fill(snapshot_.state());
+  snapshot_.describe(model, job_, place);
+  saved_step_ = asked_step_;
+  saved_at_ = Clock::now();
+}
+
+void ChiefCheckpoints::report_finished() {
+  const auto result = writer_.take_result();
+  if (!result) return;
+  const std::int64_t step = snapshot_.state().step;
+  if (result->failure) {
+    log_warn("the checkpoint of step {} could not be saved: {}; training goes on", step,
+             result->failure->what());
+  } else {
+    log_info("{}", saved_sentence(step, result->path, result->seconds));
+  }
+}
+
+}  // namespace cohort

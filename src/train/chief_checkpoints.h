@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cohort/job.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "checkpoint/background_writer.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "train/checkpoint_state.h"
+
+namespace cohort {
+
+/// The chief's checkpoints, in the folder `checkpoints` of the run: when one is due, and writing it
+/// while training goes on. One that could not be written is a warning, and the next is tried; what
+/// becomes of each is said in the log. For the chief's own thread.
+class ChiefCheckpoints {
+ public:
+  /// Copies everything into a state whose memory it may use again.
+  using Fill = std::function<void(TrainingState& state)>;
+
+  ChiefCheckpoints(const std::filesystem::path& run_dir, const Job& job);
+
+  /// After every step: whether it is time for a checkpoint and the one before is written. (While it
+  /// is not, the new one waits, and is due at the first step after.) What is in the folder counts
+  /// as saved; where there is nothing, the step before the first one asked about.
+  bool due(std::int64_t step, Clock::time_point now = Clock::now());
+
+  /// Fills, which takes the time of a copy, and writes in the background.
+  void save(const CheckpointPlace& place, Model& model, const Fill& fill);
+
+  /// Fills and writes; returns when it is on the disk. Throws Error where it is not.
+  void save_now(const CheckpointPlace& place, Model& model, const Fill& fill);
+
+  /// Returns when nothing is being written any more.
+  void settle();
+
+  /// After the last step: a checkpoint of the end, where the job asks for checkpoints at all.
+  void finish(const CheckpointPlace& place, Model& model, const Fill& fill);
+
+ private:
+  void fill_snapshot(const CheckpointPlace& place, Model& model, const Fill& fill);
+  void report_finished();
+
+  const Job& job_;
+  CheckpointFolder folder_;
+  TrainingSnapshot snapshot_;               // The writer's while it is busy.
+  std::optional<std::int64_t> saved_step_;  // The step asked about when the last one was filled.
+  std::int64_t asked_step_ = 0;
+  Clock::time_point saved_at_ = Clock::now();
+  BackgroundWriter writer_;  // The last member: its end waits for a job that uses the others.
+};
+
+}  // namespace cohort

@@ -1,0 +1,30 @@
+#include "train/server_memories.h"
+
+#include "server/settle_shards.h"
+#include "strategy/server_options.h"
+
+namespace cohort {
+
+ServerMemories::ServerMemories(const Job& job, Model& model) {
+  if (job.cluster.servers == 0) return;
+  rules_ = server_options(job, 0, {.workers = static_cast<int>(job.cluster.workers)}).rules;
+  const std::vector<std::size_t> bytes = server_memory_bytes(job, model);
+  for (std::size_t server = 0; server < bytes.size(); ++server) {
+    memories_.emplace_back(bytes[server]);
+    const std::size_t before = (server + bytes.size() - 1) % bytes.size();
+    if (job.strategy.replicas > 1) replicas_.emplace_back(bytes[before]);
+  }
+}
+
+std::vector<std::span<std::byte>> ServerMemories::spans_of(
+    const std::vector<LastingMemory>& memories) {
+  std::vector<std::span<std::byte>> spans;
+  for (const LastingMemory& memory : memories) spans.push_back(memory.bytes());
+  return spans;
+}
+
+void ServerMemories::settle() {
+  if (!memories_.empty()) settle_shards(spans(), rules_, replicas());
+}
+
+}  // namespace cohort

@@ -1,0 +1,67 @@
+#include "train/stall_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kStall = 10s;
+
+struct Wait {
+  std::int64_t since = 0;  ///< 0: it does not wait.
+  const char* what = nullptr;
+  int index = -1;
+  std::int64_t step = 0;
+};
+
+Wait wait_of(const WorkerSlot& slot) {
+  Wait wait;
+  wait.what = slot.activity.waiting.load(std::memory_order_acquire);
+  if (wait.what != nullptr) wait.since = slot.activity.since.load(std::memory_order_relaxed);
+  wait.index = slot.activity.index.load(std::memory_order_relaxed);
+  wait.step = slot.step.load(std::memory_order_relaxed);
+  return wait;
+}
+
+/// Those that do not wait themselves; where all wait, those that are furthest behind.
+std::vector<int> awaited_ranks(const std::vector<Wait>& waits) {
+  std::vector<int> ranks;
+  const std::int64_t behind = std::ranges::min(waits, {}, &Wait::step).step;
+  const bool all_wait = std::ranges::all_of(waits, [](const Wait& wait) { return wait.what; });
+  for (std::size_t rank = 0; rank < waits.size(); ++rank) {
+    const bool awaited = all_wait ? waits[rank].step == behind : waits[rank].what == nullptr;
+    if (awaited) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::optional<std::string> StallReport::look(const ControlBlock& control, const View& view,
+                                             Clock::time_point now) {
+  std::vector<Wait> waits;
+  for (const int worker : view.workers) waits.push_back(wait_of(control.slot(worker)));
+  Wait longest;
+  for (const Wait& wait : waits) {
+    if (wait.what != nullptr && (longest.what == nullptr || wait.since < longest.since)) {
+      longest = wait;
+    }
+  }
+  if (longest.what == nullptr) return std::nullopt;
+  const auto waited = now - Clock::time_point(Duration(longest.since));
+  if (waited < kStall || (told_since_ == longest.since && now < tell_again_)) return std::nullopt;
+  told_since_ = longest.since;
+  tell_again_ = now + kStall;
+  const auto ranks = awaited_ranks(waits);
+  return fmt::format("waiting {} s for rank{} {} in step {}, {}{}",
+                     std::chrono::duration_cast<std::chrono::seconds>(waited).count(),
+                     ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "), longest.step + 1,
+                     longest.what, longest.index < 0 ? "" : fmt::format(" {}", longest.index));
+}
+
+}  // namespace cohort

@@ -1,0 +1,62 @@
+#include "train/start_state.h"
+
+#include <fmt/ranges.h>
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "model/make_model.h"
+#include "train/checkpoint_state.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<Checkpoint> newest_in(const fs::path& folder, std::vector<std::string>& notes) {
+  CheckpointFolder::Newest newest = CheckpointFolder(folder).newest();
+  notes.insert(notes.end(), newest.notes.begin(), newest.notes.end());
+  return std::move(newest.checkpoint);
+}
+
+}  // namespace
+
+std::optional<TrainingState> state_from_disk(const WorkerRun& run, std::int64_t epoch) {
+  std::vector<std::string> notes;
+  std::optional<Checkpoint> checkpoint;
+  if (epoch > 1 && !run.run_dir.empty()) checkpoint = newest_in(run.run_dir / "checkpoints", notes);
+  if (!checkpoint && !run.start_from.empty()) checkpoint.emplace(run.start_from);
+  for (const std::string& note : notes) log_warn("{}", note);
+  if (!checkpoint) return std::nullopt;
+  const auto model = make_model(run.job.model, run.data.spec, run.job.seed);
+  LoadedTraining loaded = load_training(*checkpoint, *model, run.job, run.data.train->size());
+  for (const std::string& note : loaded.notes) log_warn("{}", note);
+  log_info("goes on from {} after step {}", checkpoint->path().string(), loaded.state.step);
+  return std::move(loaded.state);
+}
+
+fs::path find_checkpoint(const std::string& resume, const fs::path& run_dir,
+                         std::vector<std::string>& notes) {
+  const bool automatic = resume == "auto";
+  const fs::path named = automatic ? run_dir : fs::path(resume);
+  if (fs::exists(named / "manifest.json")) {
+    notes.push_back(fmt::format("going on from {}", named.string()));
+    return Checkpoint(named).path();
+  }
+  const auto newest = newest_in(named / "checkpoints", notes);
+  if (newest) {
+    notes.push_back(
+        fmt::format("going on from {} after step {}", newest->path().string(), newest->step()));
+    return newest->path();
+  }
+  // Starting anew would in time remove what may only be unreadable now.
+  if (!automatic || !CheckpointFolder(named / "checkpoints").all().empty()) {
+    fail(ErrorCode::not_found, "--resume {}: there is no whole checkpoint in {}{}{}", resume,
+         named.string(), notes.empty() ? "" : ". ", fmt::join(notes, " "));
+  }
+  notes.push_back(
+      fmt::format("there is no checkpoint in {} yet: starting from the beginning", named.string()));
+  return {};
+}
+
+}  // namespace cohort

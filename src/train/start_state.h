@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+
+#include "tensor/training_state.h"
+#include "train/worker.h"
+
+namespace cohort {
+
+/// What a chief starts from that has nothing itself: in the first group the checkpoint that the
+/// user named, if any; later, when everybody was lost, the newest one of this run.
+std::optional<TrainingState> state_from_disk(const WorkerRun& run, std::int64_t epoch);
+
+/// The checkpoint that `--resume` means: with `auto` the newest of the run in `run_dir`, if there
+/// is any; otherwise that of the run, or the checkpoint, in the folder `resume`. Broken ones are
+/// passed over; `notes` gets a sentence for each, and one that says what is gone on from. Throws
+/// Error where a folder was named and has none.
+std::filesystem::path find_checkpoint(const std::string& resume,
+                                      const std::filesystem::path& run_dir,
+                                      std::vector<std::string>& notes);
+
+}  // namespace cohort
