@@ -76,7 +76,12 @@ class Round {
     if (!result.happened) return;
     run_.note_belongings();
     while (!is_done(result) && !run_.over()) run_.pump();
-    check_event(result);
+    // The task had done its work when the signal came: nobody made a step after it. Where somebody
+    // did, a loss that is not told of is a violation, however well the run ended.
+    const bool too_late = run_.ended_well() && ends_the_task(result.event) && !going_.loss &&
+                          watch_.step() <= result.step;
+    result.happened = !too_late;
+    if (result.happened) check_event(result);
   }
 
   bool is_whole() const {
