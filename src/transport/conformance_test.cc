@@ -397,6 +397,64 @@ TEST_P(Death, APeerFrozenDuringALargeSendIsNamedAtTheDeadline) {
   });
 }
 
+/// Kills rank 1 at various points of a large message between it and rank 0, whose wait must not
+/// last until its deadline.
+class DeathWithinAMessage : public ::testing::TestWithParam<TestGroup> {
+ protected:
+  using Move = std::function<OperationPtr(Transport& transport, Bytes& bytes)>;
+
+  /// What the survivor and the victim do with the message.
+  void run(const Move& survivor, const Move& victim) {
+    for (int round = 0; round < 10; round += 3) {
+      const auto meeting = GetParam().meet(2);
+      run_processes(*meeting, 2,
+                    [&](Transport& transport) {
+                      Bytes bytes = pattern(kLarge, 1);  // Before: it takes longer than to send it.
+                      try {  // The message may be through before the death, or not begun.
+                        exchange(transport, 1 - transport.rank(), 1, pattern(8, 1));
+                        if (transport.rank() == 1) die_in(round, transport, bytes, victim);
+                        transport.wait(*survivor(transport, bytes), soon());
+                      } catch (const Error& error) {
+                        EXPECT_EQ(error.code(), ErrorCode::peer_lost) << error.what();
+                        EXPECT_EQ(error.rank(), 1) << error.what();
+                      }
+                      wait_until_gone(transport, 1);
+                    },
+                    {1});
+    }
+  }
+
+ private:
+  static void die_in(int milliseconds, Transport& transport, Bytes& bytes, const Move& move) {
+    const std::jthread message([&] { transport.wait(*move(transport, bytes), soon()); });
+    const auto end = Clock::now() + std::chrono::milliseconds(milliseconds);
+    while (Clock::now() < end) {
+    }
+    ::raise(SIGKILL);
+  }
+};
+
+OperationPtr start_send(Transport& transport, Bytes& bytes) {
+  return transport.isend(1 - transport.rank(), 2, bytes);
+}
+
+OperationPtr start_receive(Transport& transport, Bytes& bytes) {
+  return transport.irecv(1 - transport.rank(), 2, bytes);
+}
+
+TEST_P(DeathWithinAMessage, AReceiverIsNamed) {
+  run(start_send, start_receive);
+}
+
+TEST_P(DeathWithinAMessage, ASenderIsNamed) {
+  run(start_receive, start_send);
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, DeathWithinAMessage,
+                         ::testing::Values(TestGroup{"Shm", meet_shm, true},
+                                           TestGroup{"Gloo", meet_gloo, true}),
+                         group_name);
+
 INSTANTIATE_TEST_SUITE_P(Transports, Death,
                          ::testing::Values(TestGroup{"Shm", meet_shm, true},
                                            TestGroup{"Gloo", meet_gloo, true}),

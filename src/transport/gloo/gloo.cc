@@ -7,13 +7,14 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/fail.h"
+#include "transport/gloo/awaited_buffer.h"
 #include "transport/gloo/gloo_mesh.h"
+#include "transport/gloo/peer_alarms.h"
 #include "transport/gloo/receipts.h"
 
 namespace cohort {
@@ -91,40 +92,6 @@ class GlooOperation : public Operation {
   Buffer parcel_buffer;  // None for a small message.
 };
 
-/// The buffer that the transport's user waits for, so that a thread that closes the transport can
-/// end the wait: libgloo does not when it closes a connection itself.
-class Awaited {
- public:
-  class Scope {
-   public:
-    Scope(Awaited& awaited, ::gloo::transport::UnboundBuffer& buffer) : awaited_(awaited) {
-      awaited_.set(&buffer);
-    }
-    ~Scope() { awaited_.set(nullptr); }
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
-
-   private:
-    Awaited& awaited_;
-  };
-
-  void abort() {
-    const std::lock_guard lock(mutex_);
-    if (buffer_ == nullptr) return;
-    buffer_->abortWaitRecv();
-    buffer_->abortWaitSend();
-  }
-
- private:
-  void set(::gloo::transport::UnboundBuffer* buffer) {
-    const std::lock_guard lock(mutex_);
-    buffer_ = buffer;
-  }
-
-  std::mutex mutex_;
-  ::gloo::transport::UnboundBuffer* buffer_ = nullptr;
-};
-
 std::chrono::milliseconds gloo_timeout(Deadline deadline) {
   const auto remaining = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
   return std::max(std::chrono::milliseconds(1), remaining);  // Zero would mean no limit.
@@ -135,6 +102,7 @@ class GlooTransport : public Transport {
   explicit GlooTransport(std::shared_ptr<::gloo::transport::Context> context)
       : context_(std::move(context)),
         receipts_(*context_),
+        alarms_(*context_),
         failures_(static_cast<std::size_t>(context_->size)) {}
 
   ~GlooTransport() override { GlooTransport::close(); }
@@ -165,7 +133,7 @@ class GlooTransport : public Transport {
   void close() noexcept override {
     constexpr auto kPatience = std::chrono::seconds(2);
     if (closed_.exchange(true)) return;
-    awaited_.abort();
+    awaited_.interrupt();
     receipts_.collect(*context_, Deadline::in(kPatience));
     for (int peer = 0; peer < size(); ++peer) {
       try {
@@ -188,30 +156,35 @@ class GlooTransport : public Transport {
   }
 
   void wait_send(GlooOperation& send, Deadline deadline) {
-    for (auto* buffer : {send.letter_buffer.get(), send.parcel_buffer.get()}) {
-      if (buffer == nullptr) continue;
-      const Awaited::Scope scope(awaited_, *buffer);
-      check_open();
-      if (!buffer->waitSend(gloo_timeout(deadline))) check_open();
-    }
+    const auto is_sent = [&](auto& buffer) { return buffer.waitSend(gloo_timeout(deadline)); };
+    wait_until(is_sent, *send.letter_buffer, send, deadline);
+    if (send.parcel_buffer) wait_until(is_sent, *send.parcel_buffer, send, deadline);
     bytes_sent_ += send.bytes;
   }
 
   void wait_receive(GlooOperation& receive, Deadline deadline) {
-    wait_for_arrival(*receive.letter_buffer, deadline);
+    const auto is_there = [&](auto& buffer) { return buffer.waitRecv(gloo_timeout(deadline)); };
+    wait_until(is_there, *receive.letter_buffer, receive, deadline);
     if (receive.letter.size != receive.bytes) fail_with(wrong_size(receive));
     if (receive.parcel_buffer) {
-      wait_for_arrival(*receive.parcel_buffer, deadline);
+      wait_until(is_there, *receive.parcel_buffer, receive, deadline);
     } else if (receive.bytes > 0) {
       std::memcpy(receive.target, receive.letter.content.data(), receive.bytes);
     }
     bytes_received_ += receive.bytes;
   }
 
-  void wait_for_arrival(::gloo::transport::UnboundBuffer& buffer, Deadline deadline) {
-    const Awaited::Scope scope(awaited_, buffer);
+  /// Calls `is_complete` until it is true; it returns false when the wait was interrupted.
+  template <class IsComplete>
+  void wait_until(IsComplete&& is_complete, ::gloo::transport::UnboundBuffer& buffer,
+                  const GlooOperation& operation, Deadline deadline) {
+    const AwaitedBuffer::Scope scope(awaited_, buffer);
     check_open();
-    if (!buffer.waitRecv(gloo_timeout(deadline))) check_open();
+    while (!is_complete(buffer)) {
+      check_open();
+      alarms_.check(operation.peer);
+      if (deadline.passed()) fail_with(timed_out(operation));
+    }
   }
 
   /// Runs `action`; what libgloo throws becomes an Error about the operation's peer.
@@ -272,12 +245,13 @@ class GlooTransport : public Transport {
 
   std::shared_ptr<::gloo::transport::Context> context_;
   Receipts receipts_;
+  PeerAlarms alarms_;
   std::vector<std::optional<Error>> failures_;  // By peer.
   std::optional<Error> timeout_;
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t bytes_received_ = 0;
   std::atomic<bool> closed_ = false;
-  Awaited awaited_;
+  AwaitedBuffer awaited_;
 };
 
 }  // namespace
