@@ -98,6 +98,18 @@ TEST_F(CheckpointState, WhatWasSavedIsLoaded) {
   EXPECT_THAT(loaded.state.own, IsEmpty());
 }
 
+// docs/checkpoints.md, "What a resume loses": to be turned round when they are restored.
+TEST_F(CheckpointState, FrozenTensorsAndCountersAreSavedButNotRestored) {
+  const Job job = job_with("adam");
+  const Checkpoint checkpoint = save(job, 2);
+  const auto net = std::make_shared<Net>();
+  net->fixed.fill_(3);
+  net->norm->num_batches_tracked.fill_(5);
+  load_training(checkpoint, *wrap(net), job, 70);
+  EXPECT_EQ(net->fixed[0].item<float>(), 3);
+  EXPECT_EQ(net->norm->num_batches_tracked.item<std::int64_t>(), 5);
+}
+
 TEST_F(CheckpointState, TheModelFileHasEveryTensorByTheModelsOwnNames) {
   const Checkpoint checkpoint = save(job_with("sgd"), 0);
   const SafetensorsFile file = checkpoint.tensors("model.safetensors");
