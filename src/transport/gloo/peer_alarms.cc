@@ -4,7 +4,7 @@ namespace cohort {
 namespace {
 
 // Any number does: that a message has the same one is as good as impossible (see gloo.cc).
-constexpr std::uint64_t kSlot = 0x50454552414c524d;
+constexpr std::uint64_t kAlarmSlot = 0x50454552414c524d;
 
 }  // namespace
 
@@ -13,7 +13,7 @@ PeerAlarms::PeerAlarms(::gloo::transport::Context& context) {
     receives_.emplace_back();
     if (peer == context.rank) continue;
     receives_.back() = context.createUnboundBuffer(&nothing_, 1);
-    receives_.back()->recv(peer, kSlot);
+    receives_.back()->recv(peer, kAlarmSlot);
   }
 }
 
