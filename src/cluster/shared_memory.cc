@@ -74,9 +74,10 @@ void reserve(const UniqueFd& fd, std::size_t bytes) {
 
 }  // namespace
 
-SharedMemory::SharedMemory(UniqueFd fd, std::size_t size) : fd_(std::move(fd)), size_(size) {
-  void* data =
-      ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(), 0);
+SharedMemory::SharedMemory(UniqueFd fd, std::size_t size, Pages pages)
+    : fd_(std::move(fd)), size_(size) {
+  const int flags = MAP_SHARED | (pages == Pages::reserved ? MAP_POPULATE : MAP_NORESERVE);
+  void* data = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, flags, fd_.get(), 0);
   if (data == MAP_FAILED) {
     if (errno == ENOMEM) fail_no_room(size_);
     fail_errno("Cannot map shared memory");
@@ -100,16 +101,20 @@ SharedMemory::~SharedMemory() {
   if (data_) ::munmap(data_, size_);
 }
 
-SharedMemory SharedMemory::create(std::size_t bytes) {
+SharedMemory SharedMemory::create(std::size_t bytes, Pages pages) {
   if (bytes == 0) fail(ErrorCode::invalid, "Shared memory of zero bytes was asked for.");
   if (bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max())) fail_no_room(bytes);
   UniqueFd fd(::memfd_create("cohort", MFD_CLOEXEC));
   if (!fd) fail_errno("Cannot create shared memory");
-  reserve(fd, bytes);
-  return SharedMemory(std::move(fd), bytes);
+  if (pages == Pages::reserved) {
+    reserve(fd, bytes);
+  } else if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+    fail_errno("Cannot set the size of shared memory");
+  }
+  return SharedMemory(std::move(fd), bytes, pages);
 }
 
-SharedMemory SharedMemory::attach(const std::string& path) {
+SharedMemory SharedMemory::attach(const std::string& path, Pages pages) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd && errno == ENOENT) {
     fail(ErrorCode::peer_lost,
@@ -121,7 +126,14 @@ SharedMemory SharedMemory::attach(const std::string& path) {
   if (!S_ISREG(status.st_mode) || status.st_size <= 0) {
     fail(ErrorCode::corrupt, "{} is not shared memory of Cohort.", path);
   }
-  return SharedMemory(std::move(fd), static_cast<std::size_t>(status.st_size));
+  return SharedMemory(std::move(fd), static_cast<std::size_t>(status.st_size), pages);
+}
+
+std::size_t SharedMemory::bytes_in_use() const {
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) fail_errno("Cannot tell what shared memory takes");
+  constexpr std::size_t kBlock = 512;  // Of st_blocks, whatever the file system's is.
+  return static_cast<std::size_t>(status.st_blocks) * kBlock;
 }
 
 std::string SharedMemory::path() const {

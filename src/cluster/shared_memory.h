@@ -20,21 +20,27 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory();
 
-  /// Zeroed memory of `bytes`. Throws Error(no_space) where the machine has no room for it (every
-  /// page is reserved now, so that no later write can fail).
-  static SharedMemory create(std::size_t bytes);
+  /// When its pages are taken from the machine: all at once, so that no later write can fail; or
+  /// each when it is first touched, for memory of which little may ever be used.
+  enum class Pages { reserved, on_use };
 
-  /// Maps what another process created. `path` is its path().
-  static SharedMemory attach(const std::string& path);
+  /// Zeroed memory of `bytes`. Throws Error(no_space) where the machine has no room for what is
+  /// reserved.
+  static SharedMemory create(std::size_t bytes, Pages pages = Pages::reserved);
+
+  /// Maps what another process created in the same way. `path` is its path().
+  static SharedMemory attach(const std::string& path, Pages pages = Pages::reserved);
 
   /// Under this path other processes of the same user and host can attach, while this one lives.
   std::string path() const;
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
+  /// Of which the machine has taken pages so far, whoever touched them.
+  std::size_t bytes_in_use() const;
 
  private:
-  SharedMemory(UniqueFd fd, std::size_t size);
+  SharedMemory(UniqueFd fd, std::size_t size, Pages pages);
 
   UniqueFd fd_;
   std::byte* data_ = nullptr;

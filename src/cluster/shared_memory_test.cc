@@ -81,5 +81,16 @@ TEST(SharedMemory, NamesThePathThatIsNotThere) {
   }
 }
 
+TEST(SharedMemory, TakesPagesOnUseWhereItIsToldTo) {
+  constexpr std::size_t kPage = 4096;
+  const SharedMemory memory = SharedMemory::create(1000 * kPage, SharedMemory::Pages::on_use);
+  const SharedMemory other = SharedMemory::attach(memory.path(), SharedMemory::Pages::on_use);
+  EXPECT_EQ(memory.bytes_in_use(), 0U);
+  memory.data()[500 * kPage] = std::byte{3};
+  EXPECT_EQ(other.data()[500 * kPage], std::byte{3});
+  EXPECT_EQ(memory.bytes_in_use(), kPage);
+  EXPECT_EQ(SharedMemory::create(10 * kPage).bytes_in_use(), 10 * kPage);
+}
+
 }  // namespace
 }  // namespace cohort

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -10,6 +11,7 @@
 #include "base/failpoint.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "cluster/descriptor_limit.h"
 #include "cluster/shared_wait.h"
 #include "data/load_data.h"
 #include "data/sampler.h"
@@ -70,8 +72,8 @@ std::vector<ProcessPlan> plan_processes(const Job& job,
   return plans;
 }
 
-/// Room for workers that may be added while the run goes on.
-constexpr int kMostWorkers = 64;
+/// Processes that one launcher starts as workers at most, at the start or later.
+constexpr int kMostWorkers = 1024;
 
 /// Threads cannot be replaced one by one, and workers of other launchers are their business.
 bool can_regroup(const Job& job, const std::optional<LaunchEnvironment>& environment) {
@@ -80,9 +82,16 @@ bool can_regroup(const Job& job, const std::optional<LaunchEnvironment>& environ
   return !threads && !(environment && job.cluster.workers > 1);
 }
 
+/// As many as the run could have been started with: every worker has a sample of each batch.
 int most_workers(const Job& job, const std::optional<LaunchEnvironment>& environment) {
-  const auto workers = static_cast<int>(job.cluster.workers);
-  return can_regroup(job, environment) ? std::max(workers, kMostWorkers) : workers;
+  const std::int64_t workers = job.cluster.workers;
+  if (!can_regroup(job, environment)) return static_cast<int>(workers);
+  if (workers > kMostWorkers) {
+    fail(ErrorCode::invalid, "cluster.workers is {}; one launcher starts at most {}", workers,
+         kMostWorkers);
+  }
+  const std::int64_t shares = job.train.batch / std::max<std::int64_t>(job.train.accumulate, 1);
+  return static_cast<int>(std::clamp<std::int64_t>(shares, workers, kMostWorkers));
 }
 
 std::string task_name(const ProcessPlan& plan) {
@@ -341,6 +350,7 @@ class Run {
 
 Summary train(const Job& job, const RunOptions& options) {
   forbid_compute_threads();
+  raise_descriptor_limit();
   return Run(job, options).execute();
 }
 

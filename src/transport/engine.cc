@@ -37,37 +37,56 @@ class ShmEngine : public Engine, public SharedRegions {
   PeerWatch watch() override { return PeerWatch(pids_); }
 
   std::span<std::byte> region(std::size_t bytes, Deadline deadline) override {
-    const std::string key = "region/" + std::to_string(regions_.size());
-    if (rank() == 0) {
-      try {
-        regions_.push_back(SharedMemory::create(bytes));
-      } catch (const Error& error) {
-        store_.set(key, std::string("!") + error.what());
-        throw;
-      }
-      store_.set(key, regions_.back().path());
-    } else {
-      const std::string path = store_.get(key, deadline);
-      // Rank 0 could not make it: its reason is everybody's.
-      if (path.starts_with('!')) throw Error(ErrorCode::no_space, path.substr(1)).about_rank(0);
-      regions_.push_back(SharedMemory::attach(path));
-    }
-    if (regions_.back().size() != bytes) {
-      fail(ErrorCode::invalid,
-           "rank {} needs {} bytes of shared memory but rank 0 made {}: their "
-           "models differ",
-           rank(), bytes, regions_.back().size());
-    }
-    return {regions_.back().data(), bytes};
+    return region(bytes, SharedMemory::Pages::reserved, deadline);
   }
 
   std::unique_ptr<Transport> connect(Deadline deadline) override {
     const ShmOptions shm{.cores = options_.cores};
-    const auto memory = region(shm_bytes_needed(world(), shm), deadline);
+    const auto memory =
+        region(shm_bytes_needed(world(), shm), SharedMemory::Pages::on_use, deadline);
     return make_shm_transport(rank(), world(), memory, watch(), shm);
   }
 
  private:
+  std::span<std::byte> region(std::size_t bytes, SharedMemory::Pages pages, Deadline deadline) {
+    const std::string key = "region/" + std::to_string(regions_.size());
+    if (rank() == 0) {
+      offer(key, [&] {
+        regions_.push_back(SharedMemory::create(bytes, pages));
+        return regions_.back().path();
+      });
+    } else {
+      regions_.push_back(SharedMemory::attach(path_of(key, deadline), pages));
+    }
+    check_size(regions_.back().size(), bytes);
+    return {regions_.back().data(), bytes};
+  }
+
+  /// Tells the others where to find what `make` makes, or why it cannot.
+  template <class Make>
+  void offer(const std::string& key, Make&& make) {
+    try {
+      store_.set(key, make());
+    } catch (const Error& error) {
+      store_.set(key, std::string("!") + error.what());
+      throw;
+    }
+  }
+
+  std::string path_of(const std::string& key, Deadline deadline) {
+    const std::string path = store_.get(key, deadline);
+    // Rank 0 could not make it: its reason is everybody's.
+    if (path.starts_with('!')) throw Error(ErrorCode::no_space, path.substr(1)).about_rank(0);
+    return path;
+  }
+
+  void check_size(std::size_t size, std::size_t needed) const {
+    if (size == needed) return;
+    fail(ErrorCode::invalid,
+         "rank {} needs {} bytes of shared memory but rank 0 made {}: their models differ", rank(),
+         needed, size);
+  }
+
   EngineOptions options_;
   Store& store_;
   std::vector<pid_t> pids_;

@@ -7,9 +7,11 @@ namespace cohort {
 
 namespace {
 
-/// The bytes at a position of the stream, up to the end of the ring's memory.
+/// The bytes at a position of the stream, up to the end of the ring's memory. `start` changes only
+/// while the ring is empty, when nobody has anything to read, and is published with `written`.
 std::span<std::byte> from(const RingMemory& ring, std::uint64_t position) {
-  return ring.bytes.subspan(position & (ring.bytes.size() - 1));
+  const std::uint64_t start = ring.counters->start.load(std::memory_order_relaxed);
+  return ring.bytes.subspan((position - start) & (ring.bytes.size() - 1));
 }
 
 void copy(std::span<std::byte> to, std::span<const std::byte> source) {
@@ -27,7 +29,9 @@ std::size_t RingWriter::room() {
 }
 
 std::size_t RingWriter::write(std::span<const std::byte> bytes) {
-  const std::size_t count = std::min(bytes.size(), room());
+  const std::size_t free = room();
+  if (free == ring_.bytes.size()) ring_.counters->start.store(written_, std::memory_order_relaxed);
+  const std::size_t count = std::min(bytes.size(), free);
   const auto place = from(ring_, written_);
   const std::size_t before_wrap = std::min(count, place.size());
   copy(place, bytes.first(before_wrap));

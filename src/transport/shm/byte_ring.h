@@ -8,10 +8,14 @@
 namespace cohort {
 
 /// A stream of bytes from one writer to one reader through shared memory. Zeroed memory is an
-/// empty ring. The two counters only grow; they stand on cache lines of their own because each is
-/// written by another side.
+/// empty ring. The counters only grow; they stand on two cache lines because each side writes its
+/// own.
+///
+/// A ring that was emptied goes on at its first byte (`start` says at which byte of the stream that
+/// was), so that a pair which only exchanges small messages touches one page, however often.
 struct RingCounters {
   alignas(64) std::atomic<std::uint64_t> written;
+  std::atomic<std::uint64_t> start;
   alignas(64) std::atomic<std::uint64_t> read;
 };
 

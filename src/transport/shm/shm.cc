@@ -8,49 +8,16 @@
 
 #include "base/fail.h"
 #include "transport/shm/peer_link.h"
+#include "transport/shm/ring_layout.h"
 
 namespace cohort {
 
 namespace {
 
-/// What every rank shows to the others.
-struct RankState {
-  alignas(64) SharedEvent bell;  // Rung when a ring from or to the rank has moved.
-  alignas(64) std::atomic<std::uint32_t> closed;
-};
-
 std::size_t rounded_ring_bytes(const ShmOptions& options) {
   constexpr std::size_t kSmallest = 64;
   return std::bit_ceil(std::max(options.ring_bytes, kSmallest));
 }
-
-/// The region: a RankState per rank, then for every (from, to) the counters of a ring and its
-/// bytes.
-class Layout {
- public:
-  Layout(int size, std::size_t ring_bytes)
-      : size_(static_cast<std::size_t>(size)), ring_bytes_(ring_bytes) {}
-
-  std::size_t total() const { return ring_offset(size_, 0); }
-
-  RankState& state(std::byte* region, int rank) const {
-    return reinterpret_cast<RankState*>(region)[rank];
-  }
-
-  RingMemory ring(std::byte* region, int from, int to) const {
-    std::byte* start =
-        region + ring_offset(static_cast<std::size_t>(from), static_cast<std::size_t>(to));
-    return {reinterpret_cast<RingCounters*>(start), {start + sizeof(RingCounters), ring_bytes_}};
-  }
-
- private:
-  std::size_t ring_offset(std::size_t from, std::size_t to) const {
-    return size_ * sizeof(RankState) + (from * size_ + to) * (sizeof(RingCounters) + ring_bytes_);
-  }
-
-  std::size_t size_;
-  std::size_t ring_bytes_;
-};
 
 /// The user's handle. What is destroyed before it is done is abandoned.
 class ShmOperation : public Operation {
@@ -75,9 +42,9 @@ class ShmTransport : public Transport {
         watch_(std::move(watch)),
         wait_(WaitPolicy::for_ranks(size, options.cores)) {
     for (int peer = 0; peer < size; ++peer) {
-      links_.emplace_back(peer, RingWriter(layout_.ring(region_, rank_, peer)),
-                          RingReader(layout_.ring(region_, peer, rank_)),
-                          rounded_ring_bytes(options));
+      const RingMemory out = layout_.ring(region_, rank_, peer);
+      links_.emplace_back(peer, RingWriter(out), RingReader(layout_.ring(region_, peer, rank_)),
+                          out.bytes.size());
     }
   }
 
@@ -209,7 +176,7 @@ class ShmTransport : public Transport {
 
   const int rank_;
   const int size_;
-  const Layout layout_;
+  const RingLayout layout_;
   std::byte* const region_;
   const PeerWatch watch_;
   const SharedWait wait_;
@@ -220,7 +187,7 @@ class ShmTransport : public Transport {
 }  // namespace
 
 std::size_t shm_bytes_needed(int size, const ShmOptions& options) {
-  return Layout(size, rounded_ring_bytes(options)).total();
+  return RingLayout(size, rounded_ring_bytes(options)).total();
 }
 
 std::unique_ptr<Transport> make_shm_transport(int rank, int size, std::span<std::byte> region,

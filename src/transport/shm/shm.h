@@ -11,7 +11,8 @@
 namespace cohort {
 
 struct ShmOptions {
-  /// Bytes on their way from one rank to another; rounded up to a power of two.
+  /// Bytes on their way from one rank to another; rounded up to a power of two. In large groups
+  /// only neighbours have as many, see ring_layout.h.
   std::size_t ring_bytes = 256 << 10;
   /// The cores all ranks of the group share; count them before pinning.
   int cores = usable_cores();
@@ -21,9 +22,9 @@ struct ShmOptions {
 std::size_t shm_bytes_needed(int size, const ShmOptions& options = {});
 
 /// One rank's end of a group whose ranks (processes or threads of one host) share `region`: zeroed
-/// memory that outlives the transport. Every rank gives the same size and options. There is no
-/// background thread: bytes move while a rank is inside isend(), irecv() or wait(), and then for
-/// all its operations.
+/// memory that outlives the transport, best with pages on use. Every rank gives the same size and
+/// options. There is no background thread: bytes move while a rank is inside isend(), irecv() or
+/// wait(), and then for all its operations.
 std::unique_ptr<Transport> make_shm_transport(int rank, int size, std::span<std::byte> region,
                                               PeerWatch watch, const ShmOptions& options = {});
 

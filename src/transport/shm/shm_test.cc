@@ -103,6 +103,66 @@ TEST_F(Shm, AHalfSentMessageThatIsAbandonedEndsTheConnection) {
       Error);
 }
 
+/// A group of many ranks, all in this thread, in a region that takes pages on use.
+class ManyRanks {
+ public:
+  explicit ManyRanks(int ranks)
+      : region_(SharedMemory::create(shm_bytes_needed(ranks), SharedMemory::Pages::on_use)) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      ranks_.push_back(
+          make_shm_transport(rank, ranks, {region_.data(), region_.size()}, PeerWatch()));
+    }
+  }
+
+  void send(int from, int to, const Bytes& bytes) {
+    const auto size = static_cast<int>(ranks_.size());
+    Transport& receiver = *ranks_[static_cast<std::size_t>(to % size)];
+    Transport& sender = *ranks_[static_cast<std::size_t>(from)];
+    Bytes got(bytes.size());
+    const auto incoming = receiver.irecv(from, 1, got);
+    sender.wait(*sender.isend(to % size, 1, bytes), soon());
+    receiver.wait(*incoming, soon());
+    ASSERT_EQ(got, bytes);
+  }
+
+  std::size_t bytes_in_use() const { return region_.bytes_in_use(); }
+
+ private:
+  SharedMemory region_;
+  std::vector<std::unique_ptr<Transport>> ranks_;
+};
+
+TEST(ShmMemory, FollowsWhoTalksToWhomAndNotHowOften) {
+  constexpr int kRanks = 64;
+  ManyRanks group(kRanks);
+  const Bytes few(100, std::byte{7});
+  for (int from = 0; from < kRanks; ++from) {
+    for (int distance = 1; distance < kRanks; distance *= 2) {
+      for (int time = 0; time < 100; ++time) group.send(from, from + distance, few);
+    }
+  }
+  EXPECT_LE(group.bytes_in_use(), std::size_t{4} << 20) << "a page for each of the 384 that talk";
+}
+
+TEST(ShmMemory, IsBoundedWhereEverybodySendsMuchToEverybody) {
+  constexpr int kRanks = 64;
+  ManyRanks group(kRanks);
+  const Bytes half_a_ring(8 << 10, std::byte{9});
+  for (int from = 0; from < kRanks; ++from) {
+    for (int distance = 1; distance < kRanks; ++distance) {
+      group.send(from, from + distance, half_a_ring);
+    }
+  }
+  EXPECT_LE(group.bytes_in_use(), std::size_t{100} << 20);
+  EXPECT_LE(shm_bytes_needed(256), std::size_t{256} << 20) << "if all of it were used";
+}
+
+TEST(ShmMemory, NeighboursOfALargeGroupKeepTheirCapacity) {
+  ManyRanks group(64);
+  const Bytes large(200 << 10, std::byte{5});
+  for (int rank = 0; rank < 64; ++rank) group.send(rank, rank + 1, large);  // Fits, or would wait.
+}
+
 TEST_F(Shm, RefusesARegionThatIsTooSmall) {
   Bytes region(shm_bytes_needed(2) - 1);
   EXPECT_THROW(make_shm_transport(0, 2, region, PeerWatch()), Error);
