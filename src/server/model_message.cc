@@ -63,6 +63,24 @@ ModelMessage take_model_head(MessageReader& reader) {
   return model;
 }
 
+void write_model_part(std::vector<std::byte>& bytes, const ModelPart& part) {
+  append(bytes, part.begin);
+  append(bytes, part.count);
+}
+
+ModelPart read_model_part(std::span<const std::byte> bytes) {
+  MessageReader reader(bytes);
+  ModelPart part;
+  part.begin = reader.take<std::uint64_t>();
+  part.count = reader.take<std::uint64_t>();
+  if (!reader.rest().empty()) part.floats = reader.take_all<float>(part.count);
+  if (!reader.rest().empty()) {
+    fail(ErrorCode::corrupt, "A part of a model goes on after the {} floats it was said to have.",
+         part.count);
+  }
+  return part;
+}
+
 ModelMessage read_model_message(std::span<const std::byte> bytes) {
   MessageReader reader(bytes);
   ModelMessage model = take_model_head(reader);

@@ -39,6 +39,23 @@ TEST(ModelMessage, ComesBack) {
   EXPECT_THAT(model.floats, ElementsAre(1, 2, 3));
 }
 
+TEST(ModelPart, ComesBackWithAsManyFloatsAsItSaysOrNone) {
+  const std::vector<float> floats = {1, 2, 3};
+  std::vector<std::byte> bytes;
+  write_model_part(bytes, {.begin = 40, .count = 3});
+  EXPECT_THAT(read_model_part(bytes).floats, testing::IsEmpty());
+  const auto raw = std::as_bytes(std::span(floats));
+  bytes.insert(bytes.end(), raw.begin(), raw.end());
+  const ModelPart part = read_model_part(bytes);
+  EXPECT_EQ(part.begin, 40U);
+  EXPECT_EQ(part.count, 3U);
+  EXPECT_THAT(part.floats, ElementsAre(1, 2, 3));
+  EXPECT_THROW(read_model_part(std::span(bytes).first(bytes.size() - 4)), Error);
+  EXPECT_THROW(read_model_part(std::span(bytes).first(12)), Error);
+  bytes.resize(bytes.size() + 4);
+  EXPECT_THROW(read_model_part(bytes), Error);
+}
+
 TEST(ModelMessage, IsRefusedWhereItEndsTooEarly) {
   const auto bytes = message_of(example(), {});
   for (std::size_t size = 0; size < bytes.size(); ++size) {

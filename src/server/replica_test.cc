@@ -87,6 +87,7 @@ struct ReplicatedServers {
   void run(int times, bool has_model) {
     Servers running(2, 2, consistency, [&](ServerOptions& options) {
       options.replicas = options.servers = 2;
+      options.message_bytes = 1;  // What a copy needs is allowed all the same.
       options.memory = of(memories, options.server);
       options.replica_memory = of(replicas, options.server);
     });

@@ -104,7 +104,16 @@ void check_epoch(const RequestHeader& header, std::int64_t epoch) {
 }
 
 void check_shape(const ShardShape& shape) {
+  // More floats than any machine has, and few enough that no size made of them overflows.
+  constexpr std::size_t kMost = std::size_t{1} << 48;
+  std::size_t rest = kMost;
+  const auto count = [&](std::size_t floats) {
+    if (floats > rest) fail(ErrorCode::invalid, "a server got a model of more floats than can be");
+    rest -= floats;
+  };
+  count(shape.dense);
   for (const TableShape& table : shape.tables) {
+    count(table.floats());
     if (table.end_row >= table.first_row && table.width > 0) continue;
     fail(ErrorCode::invalid, "a server got the rows {} to {} of a table {} floats wide",
          table.first_row, table.end_row, table.width);

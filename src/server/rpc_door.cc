@@ -1,8 +1,10 @@
 #include "server/rpc_door.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/fail.h"
+#include "server/message_bytes.h"
 #include "server/replica_message.h"
 #include "server/request_check.h"
 
@@ -26,6 +28,11 @@ bool is_replica(std::span<const std::byte> message) {
   } catch (const Error&) {
     return false;
   }
+}
+
+/// No push, and no copy of a shard, is larger than the memory it goes to.
+std::size_t largest_message(const ServerOptions& options) {
+  return std::max({options.message_bytes, options.memory.size(), options.replica_memory.size()});
 }
 
 std::span<const float> as_floats(std::span<const std::byte> bytes) {
@@ -112,13 +119,6 @@ class RpcDoor::Caller : public Visit, public std::enable_shared_from_this<Caller
   std::vector<std::byte> head_;
 };
 
-/// A reply that brings a model.
-struct RpcDoor::ModelReply {
-  std::atomic<bool> is_free = true;  ///< gRPC reads it no more.
-  Bytes head = {};
-  std::vector<float> floats = {};
-};
-
 RpcDoor::RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& memory)
     : desk_(desk),
       memory_(memory),
@@ -127,9 +127,11 @@ RpcDoor::RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& mem
       copies_(static_cast<std::size_t>(options.rules.workers)),
       compressed_(desk.compresses()),
       callers_(static_cast<std::size_t>(options.rules.workers)),
+      model_copies_(static_cast<std::size_t>(options.rules.workers)),
       replica_memory_(options.replica_memory),
       epoch_(options.epoch),
-      server_(options.address, [this](auto call) { put(std::move(call)); }) {}
+      server_(options.address, [this](auto call) { put(std::move(call)); },
+              {.max_message_bytes = largest_message(options)}) {}
 
 RpcDoor::~RpcDoor() = default;
 
@@ -184,15 +186,19 @@ void RpcDoor::take(std::unique_ptr<RpcCall> call) {
         take_hello(worker, hello_from(wire.rest));
         return reply_with(*call, {});
       case WireKind::leave:
+        model_copies_[static_cast<std::size_t>(worker)].reset();
         desk_.leave(worker);
         return reply_with(*call, {});
       case WireKind::look:
         return reply_with(*call, desk_.look());
       case WireKind::read:
         return take_read(*call, wire);
+      case WireKind::read_part:
+        return take_read_part(*call, wire);
       case WireKind::initialise:
-        desk_.initialise(read_model_message(wire.rest));
-        reply_with(*call, {});
+      case WireKind::give_part:
+        take_first_model(*call, wire);
+        if (!desk_.has_model()) return;
         for (auto& early : std::exchange(early_, {})) take(std::move(early));
         return;
       case WireKind::replica:  // See put().
@@ -221,25 +227,54 @@ int RpcDoor::dead_worker() const {
   return -1;
 }
 
-/// The desk's thread only copies the floats; they travel while it goes on.
-void RpcDoor::take_read(RpcCall& call, const WireRequest& wire) {
-  if (!model_reply_ || !model_reply_->is_free.exchange(false)) {
-    model_reply_ = std::make_shared<ModelReply>();
-    model_reply_->is_free = false;
+void RpcDoor::take_first_model(RpcCall& call, const WireRequest& wire) {
+  if (wire.kind == WireKind::initialise) {
+    MessageReader reader(wire.rest);
+    const auto total = reader.take<std::uint64_t>();
+    desk_.expect_model(wire.header.worker, take_model_head(reader), total);
+  } else {
+    desk_.take_part(wire.header.worker, read_model_part(wire.rest));
   }
-  const auto reply = model_reply_;
+  reply_with(call, {});
+}
+
+/// The desk's thread only copies the floats; they travel, in parts, while it goes on.
+void RpcDoor::take_read(RpcCall& call, const WireRequest& wire) {
   std::span<float> floats = memory_for_model(wire.rest);
-  const bool travels = floats.empty();
-  if (travels) {
-    reply->floats.resize(desk_.look().model_floats);
-    floats = reply->floats;
+  auto& copy = model_copies_[static_cast<std::size_t>(wire.header.worker)];
+  copy.reset();
+  if (floats.empty()) {
+    copy = new_copy();
+    copy->resize(desk_.look().model_floats);
+    floats = *copy;
   }
   const ModelMessage model = desk_.read(floats);
-  reply->head = reply_of({.version = model.version});
-  write_model(reply->head, model);
-  MessageParts parts = {reply->head};
-  if (travels) parts.push_back(std::as_bytes(model.floats));
-  call.reply(parts, [reply] { reply->is_free = true; });
+  Bytes bytes = reply_of({.version = model.version});
+  write_model(bytes, model);
+  const auto reply = std::make_shared<const Bytes>(std::move(bytes));
+  call.reply({*reply}, [reply] {});
+}
+
+void RpcDoor::take_read_part(RpcCall& call, const WireRequest& wire) {
+  const ModelPart part = read_model_part(wire.rest);
+  auto& copy = model_copies_[static_cast<std::size_t>(wire.header.worker)];
+  if (!copy || part.begin > copy->size() || part.count > copy->size() - part.begin) {
+    fail(ErrorCode::invalid,
+         "worker {} wants {} floats of a model from number {} on; it reads a model of {}",
+         wire.header.worker, part.count, part.begin, copy ? copy->size() : 0);
+  }
+  const auto head = std::make_shared<const Bytes>(reply_of({}));
+  const auto floats = std::span<const float>(*copy).subspan(part.begin, part.count);
+  const bool last = part.begin + part.count == copy->size();
+  const std::shared_ptr<Floats> kept = copy;
+  if (last) spare_copy_ = std::move(copy);
+  call.reply({*head, std::as_bytes(floats)}, [head, kept] {});
+}
+
+/// Memory that nobody reads any more, gRPC included.
+std::shared_ptr<RpcDoor::Floats> RpcDoor::new_copy() {
+  const bool is_free = spare_copy_ && spare_copy_.use_count() == 1;
+  return is_free ? std::move(spare_copy_) : std::make_shared<Floats>();
 }
 
 /// Empty where no memory is named.

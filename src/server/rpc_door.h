@@ -36,14 +36,17 @@ class RpcDoor {
 
  private:
   class Caller;
-  struct ModelReply;
+  using Floats = std::vector<float>;
 
   void put(std::unique_ptr<RpcCall> call);
   void take_replica_call(RpcCall& call);
   void take(std::unique_ptr<RpcCall> call);
   void take_exchange(std::unique_ptr<RpcCall> call, const WireRequest& wire);
   void take_hello(int worker, const Hello& hello);
+  void take_first_model(RpcCall& call, const WireRequest& wire);
   void take_read(RpcCall& call, const WireRequest& wire);
+  void take_read_part(RpcCall& call, const WireRequest& wire);
+  std::shared_ptr<Floats> new_copy();
   std::span<float> memory_for_model(std::span<const std::byte> path);
   Request request_of(const WireRequest& wire, Caller& caller);
 
@@ -57,7 +60,8 @@ class RpcDoor {
 
   std::vector<std::shared_ptr<Caller>> callers_;  // The last of each worker.
 
-  std::shared_ptr<ModelReply> model_reply_;  // Kept, because fresh memory is slow.
+  std::vector<std::shared_ptr<Floats>> model_copies_;  // By worker: what it is just reading.
+  std::shared_ptr<Floats> spare_copy_;                 // Kept, because fresh memory is slow.
   std::string model_path_;
   SharedMemory model_memory_;  // Of whoever read a model last.
 

@@ -12,6 +12,12 @@
 namespace cohort {
 namespace {
 
+/// What is pulled is no larger than what is pushed, but for a few numbers; with rows a reply may
+/// have more.
+std::size_t largest_reply(const RpcLinkOptions& options) {
+  return RpcOptions().max_message_bytes + options.outgoing.size_bytes();
+}
+
 /// Everything travels by gRPC. A request whose server cannot be reached is made again until its
 /// deadline; by its number the server knows it, and does nothing twice.
 class RpcLink : public ServerLink {
@@ -20,7 +26,7 @@ class RpcLink : public ServerLink {
       : address_(options.address),
         outgoing_(options.outgoing),
         watch_(watch_server(options.address)),
-        client_(options.address.rpc),
+        client_(options.address.rpc, {.max_message_bytes = largest_reply(options)}),
         number_(std::uint64_t{std::random_device()()} << 32) {
     if (address_.host != host_id()) return;
     RequestHeader from;

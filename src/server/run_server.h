@@ -8,6 +8,7 @@
 #include "base/deadline.h"
 #include "cluster/store.h"
 #include "cluster/work_board.h"
+#include "rpc/rpc.h"
 #include "server/shard.h"
 
 namespace cohort {
@@ -28,6 +29,8 @@ struct ServerOptions {
   int replicas = 1;
   int servers = 1;  ///< Of the run.
   std::span<std::byte> replica_memory = {};
+  /// Of the largest message that is taken, unless the memory says that larger ones are needed.
+  std::size_t message_bytes = RpcOptions().max_message_bytes;
   std::string address = "unix";        ///< Where to listen for gRPC; see RpcServer.
   int cores = 1;                       ///< That the local processes may use.
   Duration timeout;                    ///< For workers to appear.

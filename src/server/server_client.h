@@ -30,6 +30,8 @@ struct ClientOptions {
   bool share_memory = true;  ///< With servers of this host; otherwise everything goes by gRPC.
   int cores = 1;             ///< That the local ranks may use.
   Duration timeout;          ///< For any one answer.
+  /// Models travel in parts of so many bytes, each of which is answered.
+  std::size_t model_part_bytes = 64 << 20;
 };
 
 /// A model with the slots of the servers' optimizer, as the servers keep it together. It is large

@@ -89,7 +89,8 @@ struct ServerClient::State {
   Bytes head_of(WireKind kind) const;
   ReplyHeader look(ServerState& state);
   void give_part(const ServerModel& model, int server, ServerState& state);
-  void take_part(ServerModel& model, const ModelMessage& part, const ServerState& state) const;
+  std::size_t part_floats() const;
+  void read_floats(ServerModel& model, const ModelMessage& head, ServerState& state);
 
   const ClientOptions options;
   std::vector<ServerAddress> addresses;

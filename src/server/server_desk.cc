@@ -1,6 +1,7 @@
 #include "server/server_desk.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/fail.h"
 #include "optimizer/optimizer.h"
@@ -8,6 +9,13 @@
 #include "server/worker_codec.h"
 
 namespace cohort {
+namespace {
+
+bool has_work(const WorkLeft& work) {
+  return work.next > 0 || !work.again.empty();
+}
+
+}  // namespace
 
 ServerDesk::ServerDesk(const ServerOptions& options)
     : options_(options),
@@ -16,12 +24,16 @@ ServerDesk::ServerDesk(const ServerOptions& options)
   auto memory = ShardMemory::find(options.memory);
   if (memory && options_.board) options_.board->left = memory->work();
   if (options_.board) board_.emplace(*options_.board);
-  if (memory) open(std::move(*memory));
+  if (memory) open(make_shard(std::move(*memory)));
 }
 
-void ServerDesk::open(ShardMemory memory) {
-  shape_ = memory.shape();
-  shard_ = std::make_unique<Shard>(options_.rules, std::move(memory), board_ ? &*board_ : nullptr);
+std::unique_ptr<Shard> ServerDesk::make_shard(ShardMemory memory) {
+  return std::make_unique<Shard>(options_.rules, std::move(memory), board_ ? &*board_ : nullptr);
+}
+
+void ServerDesk::open(std::unique_ptr<Shard> shard) {
+  shape_ = shard->shape();
+  shard_ = std::move(shard);
   if (replicate_) shard_->replicate_by(replicate_);
 }
 
@@ -35,28 +47,56 @@ bool ServerDesk::compresses() const {
 }
 
 void ServerDesk::initialise(const ModelMessage& model) {
+  expect_model(0, model, model.floats.size());
+  take_part(0, {.begin = 0, .count = model.floats.size(), .floats = model.floats});
+}
+
+void ServerDesk::check_first_model(const ModelMessage& head, std::size_t total) const {
   if (shard_) fail(ErrorCode::invalid, "this server has its first model already");
-  const bool work_is_given = model.work.next > 0 || !model.work.again.empty();
-  if (board_ && work_is_given) {
-    if (model.work.parts != options_.board->left.parts) {
-      fail(ErrorCode::invalid,
-           "the first model was trained on {} parts of every step; this job makes {} of one",
-           model.work.parts, options_.board->left.parts);
-    }
-    options_.board->left = model.work;
+  check_shape(head.shape);
+  const std::size_t slots = make_optimizer(options_.rules.optimizer)->slots().size();
+  const std::size_t floats = head.shape.floats();
+  if (head.slots > slots || total != floats * (1 + head.slots)) {
+    fail(ErrorCode::invalid,
+         "a first model of {} floats with {} slots was to come in {} floats; that cannot be",
+         floats, head.slots, total);
+  }
+  if (board_ && has_work(head.work) && head.work.parts != options_.board->left.parts) {
+    fail(ErrorCode::invalid,
+         "the first model was trained on {} parts of every step; this job makes {} of one",
+         head.work.parts, options_.board->left.parts);
+  }
+}
+
+void ServerDesk::expect_model(int worker, const ModelMessage& head, std::size_t total) {
+  check_first_model(head, total);
+  arriving_.reset();
+  if (board_ && has_work(head.work)) {
+    options_.board->left = head.work;
     board_.emplace(*options_.board);
   }
-  check_shape(model.shape);
   const std::size_t slots = make_optimizer(options_.rules.optimizer)->slots().size();
-  open(ShardMemory(model.shape, slots, options_.memory));
-  try {
-    shard_->initialise(model);
-  } catch (const Error&) {
-    shard_.reset();
-    throw;
+  Arriving next{.worker = worker, .head = head, .total = total};
+  next.shard = make_shard(ShardMemory(head.shape, slots, options_.memory));
+  next.shard->expect_model(head, total);
+  arriving_ = std::move(next);
+}
+
+void ServerDesk::take_part(int worker, const ModelPart& part) {
+  if (!arriving_ || arriving_->worker != worker || part.begin != arriving_->come ||
+      part.floats.size() != part.count || part.count > arriving_->total - arriving_->come) {
+    fail(ErrorCode::invalid,
+         "worker {} sent {} floats of a first model from number {} on, which were not expected",
+         worker, part.count, part.begin);
   }
-  for (int worker = 0; worker < options_.rules.workers; ++worker) {
-    if (has_left(worker)) shard_->leave(worker);
+  arriving_->shard->put_model(part.begin, part.floats);
+  arriving_->come += part.count;
+  if (arriving_->come < arriving_->total) return;
+  auto arrived = std::exchange(arriving_, std::nullopt);
+  arrived->shard->publish_model(arrived->head.version);
+  open(std::move(arrived->shard));
+  for (int left = 0; left < options_.rules.workers; ++left) {
+    if (has_left(left)) shard_->leave(left);
   }
 }
 
@@ -148,6 +188,7 @@ void ServerDesk::leave(int worker) {
   if (worker < 0 || worker >= options_.rules.workers || has_left(worker)) return;
   left_[static_cast<std::size_t>(worker)] = true;
   claims_[static_cast<std::size_t>(worker)].reset();
+  if (arriving_ && arriving_->worker == worker) arriving_.reset();
   if (board_) board_->gone(worker);
   if (shard_) shard_->leave(worker);
   retry_claims();

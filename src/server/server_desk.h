@@ -36,6 +36,13 @@ class ServerDesk {
   /// The first model. Throws Error where it does not fit or has come before.
   void initialise(const ModelMessage& model);
 
+  /// The same in parts, one after the other from the same worker: all but its floats, of which
+  /// `total` will come, and then these; with the last there is a model. Sizes are checked before
+  /// any memory is taken. What has come of a model is forgotten when its worker leaves, or when one
+  /// begins anew.
+  void expect_model(int worker, const ModelMessage& head, std::size_t total);
+  void take_part(int worker, const ModelPart& part);
+
   /// Throws Error where the message is of another group of workers.
   void check_epoch(const RequestHeader& header) const;
 
@@ -63,7 +70,18 @@ class ServerDesk {
     Visit* visit;
   };
 
-  void open(ShardMemory memory);
+  /// A first model on its way.
+  struct Arriving {
+    int worker;
+    ModelMessage head;
+    std::size_t total;
+    std::size_t come = 0;
+    std::unique_ptr<Shard> shard = {};
+  };
+
+  void check_first_model(const ModelMessage& head, std::size_t total) const;
+  std::unique_ptr<Shard> make_shard(ShardMemory memory);
+  void open(std::unique_ptr<Shard> shard);
   void finish(int worker, const ReplyHeader& reply, Visit& visit);
   bool try_claim(int worker, WaitingClaim& waiting);
   void retry_claims();
@@ -72,6 +90,7 @@ class ServerDesk {
   ShardShape shape_;
   std::optional<WorkBoard> board_;
   std::unique_ptr<Shard> shard_;
+  std::optional<Arriving> arriving_;
   Shard::Replicate replicate_;
   std::vector<std::optional<WaitingClaim>> claims_;  // By worker.
   std::vector<bool> left_;

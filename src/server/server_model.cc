@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "server/float_list.h"
+#include "server/message_bytes.h"
 #include "server/server_client_state.h"
 
 namespace cohort {
@@ -59,6 +61,22 @@ void resize_part(ServerModel::Part& part, std::size_t floats, std::size_t slots)
   for (auto& slot : part.slots) slot.resize(floats);
 }
 
+/// Gives `model` the size that it has on the servers together, as one of them tells it.
+void resize_model(ServerModel& model, const ModelMessage& head, const ServerState& state,
+                  const ClientOptions& options) {
+  constexpr std::size_t kMostSlots = 16;
+  if (head.slots > kMostSlots || head.shape.floats() != state.shape.floats()) {
+    fail(ErrorCode::corrupt, "it has a model of {} floats and {} slots instead of {} floats",
+         head.shape.floats(), head.slots, state.shape.floats());
+  }
+  resize_part(model.dense, options.dense, head.slots);
+  model.tables.resize(options.tables.size());
+  for (std::size_t table = 0; table < options.tables.size(); ++table) {
+    const TableSize& size = options.tables[table];
+    resize_part(model.tables[table], std::size_t{size.rows} * size.width, head.slots);
+  }
+}
+
 }  // namespace
 
 Bytes ServerClient::State::head_of(WireKind kind) const {
@@ -77,37 +95,59 @@ ReplyHeader ServerClient::State::look(ServerState& state) {
   return header;
 }
 
+std::size_t ServerClient::State::part_floats() const {
+  return std::max<std::size_t>(options.model_part_bytes / sizeof(float), 1);
+}
+
 void ServerClient::State::give_part(const ServerModel& model, int server, ServerState& state) {
+  FloatList<const float> list;
+  visit_model(model, state, [&](const auto& values, std::size_t begin, std::size_t count) {
+    list.add(std::span<const float>(values).subspan(begin, count));
+  });
   Bytes head = head_of(WireKind::initialise);
+  append(head, std::uint64_t{list.size()});
   write_model(head, {.version = model.version,
                      .slots = model.dense.slots.size(),
                      .work = server == 0 ? model.work : WorkLeft(),
                      .shape = state.shape});
-  MessageParts parts = {head};
-  visit_model(model, state, [&](const auto& values, std::size_t begin, std::size_t count) {
-    parts.push_back(std::as_bytes(std::span(values).subspan(begin, count)));
-  });
-  state.calls->call(parts, deadline());
+  state.calls->call({head}, deadline());
+  std::size_t begin = 0;
+  do {
+    const std::size_t count = std::min(part_floats(), list.size() - begin);
+    Bytes part = head_of(WireKind::give_part);
+    write_model_part(part, {.begin = begin, .count = count});
+    MessageParts parts = {part};
+    for (const auto span : list.part(begin, count)) parts.push_back(std::as_bytes(span));
+    state.calls->call(parts, deadline());
+    begin += count;
+  } while (begin < list.size());
   state.heard = model.version;
 }
 
-void ServerClient::State::take_part(ServerModel& model, const ModelMessage& part,
-                                    const ServerState& state) const {
-  resize_part(model.dense, options.dense, part.slots);
-  model.tables.resize(options.tables.size());
-  for (std::size_t table = 0; table < options.tables.size(); ++table) {
-    const TableSize& size = options.tables[table];
-    resize_part(model.tables[table], std::size_t{size.rows} * size.width, part.slots);
-  }
-  if (part.floats.size() != state.shape.floats() * (1 + part.slots)) {
-    fail(ErrorCode::corrupt, "it sent a model of {} floats instead of {}", part.floats.size(),
-         state.shape.floats() * (1 + part.slots));
-  }
-  std::span<const float> rest = part.floats;
+void ServerClient::State::read_floats(ServerModel& model, const ModelMessage& head,
+                                      ServerState& state) {
+  const std::size_t total = state.shape.floats() * (1 + head.slots);
+  FloatList<float> list;
   visit_model(model, state, [&](auto& values, std::size_t begin, std::size_t count) {
-    std::copy_n(rest.data(), count, values.data() + begin);
-    rest = rest.subspan(count);
+    list.add(std::span<float>(values).subspan(begin, count));
   });
+  if (state.model_memory.size() > 0) {
+    if (total > state.model_memory.size() / sizeof(float)) {
+      fail(ErrorCode::corrupt, "its model has grown to {} floats", total);
+    }
+    list.put(0, {reinterpret_cast<const float*>(state.model_memory.data()), total});
+    return;
+  }
+  for (std::size_t begin = 0; begin < total; begin += part_floats()) {
+    const std::size_t count = std::min(part_floats(), total - begin);
+    Bytes wanted = head_of(WireKind::read_part);
+    write_model_part(wanted, {.begin = begin, .count = count});
+    const Bytes reply = state.calls->call({wanted}, deadline());
+    MessageReader reader(read_reply(reply).rest);
+    const auto part = reader.take_all<float>(count);
+    if (!reader.rest().empty()) fail(ErrorCode::corrupt, "it sent more of its model than asked");
+    list.put(begin, part);
+  }
 }
 
 bool ServerClient::has_model() {
@@ -141,11 +181,8 @@ void ServerClient::read_model(ServerModel& model) {
   state_->for_all([&](int server, ServerState& state) {
     const Bytes& reply = pending[static_cast<std::size_t>(server)]->wait();
     ModelMessage part = read_model_message(read_reply(reply).rest);
-    if (state.model_memory.size() > 0) {
-      part.floats = {reinterpret_cast<const float*>(state.model_memory.data()),
-                     state.shape.floats() * (1 + part.slots)};
-    }
-    state_->take_part(model, part, state);
+    resize_model(model, part, state, state_->options);
+    state_->read_floats(model, part, state);
     if (server == 0) model.work = std::move(part.work);
     state.heard = part.version;
     version = std::min(part.version, version.value_or(part.version));

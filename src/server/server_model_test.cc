@@ -89,6 +89,41 @@ TEST_P(WholeModel, IsReadAsItWasGiven) {
   }
 }
 
+TEST_P(WholeModel, TravelsInPartsThatFitAMessage) {
+  constexpr std::size_t kLimit = 4096;
+  constexpr std::size_t kEven = 521 * sizeof(float);  // Thirty such parts make the whole.
+  static_assert((kDense + kRows * kWidth) * 3 == 30 * 521);
+  for (const std::size_t part :
+       {std::size_t{400}, std::size_t{999}, kEven - sizeof(float), kEven, kEven + sizeof(float)}) {
+    SCOPED_TRACE(part);
+    Servers running(1, 1, ShardRules::Consistency::async, [&](ServerOptions& options) {
+      use_adam_and_a_board(options);
+      options.message_bytes = kLimit;
+    });
+    ClientOptions options = with_table(client_options(0, 1, kDense, GetParam()));
+    options.model_part_bytes = part;
+    ServerClient client(options, running.store);
+    const ServerModel given = random_model();
+    client.initialise(given);
+    ServerModel read;
+    client.read_model(read);
+    expect_equal(read.dense, given.dense);
+    expect_equal(read.tables.front(), given.tables.front());
+    client.close();
+  }
+}
+
+TEST_P(WholeModel, IsRefusedWhereAPartIsLargerThanAMessage) {
+  Servers running(1, 1, ShardRules::Consistency::async,
+                  [](ServerOptions& options) { options.message_bytes = 4096; });
+  ClientOptions options = client_options(0, 1, kDense, GetParam());
+  options.model_part_bytes = 5000;
+  ServerClient client(options, running.store);
+  EXPECT_THAT([&] { client.initialise(model_of(std::vector<float>(kDense))); },
+              testing::ThrowsMessage<Error>(HasSubstr("4096 bytes are the most allowed")));
+  client.close();
+}
+
 TEST_P(WholeModel, TellsWhatIsLeftToDo) {
   Servers running(2, 1, ShardRules::Consistency::async, use_adam_and_a_board);
   ServerClient client(with_table(client_options(0, 2, kDense, GetParam())), running.store);

@@ -234,11 +234,24 @@ Shard::Shard(const ShardRules& rules, ShardMemory memory, WorkBoard* board) {
 Shard::~Shard() = default;
 
 void Shard::initialise(const ModelMessage& model) {
+  expect_model(model, model.floats.size());
+  put_model(0, model.floats);
+  publish_model(model.version);
+}
+
+void Shard::expect_model(const ModelMessage& head, std::size_t total) {
   if (state_->memory_.has_model()) {
     fail(ErrorCode::invalid, "this server has its first model already");
   }
-  state_->model_.initialise(model);
-  state_->version_ = model.version;
+  state_->model_.expect(head, total);
+}
+
+void Shard::put_model(std::size_t begin, std::span<const float> floats) {
+  state_->model_.put(begin, floats);
+}
+
+void Shard::publish_model(std::uint64_t version) {
+  state_->version_ = version;
   const WorkLeft work = state_->board_ ? state_->board_->left() : WorkLeft();
   state_->memory_.publish(state_->record(), &work);
   state_->replicate(ReplicaMessage::Kind::whole);

@@ -74,6 +74,11 @@ class Shard {
   /// The first model. Until then requests wait. Its work is the board's business.
   void initialise(const ModelMessage& model);
 
+  /// The same in parts: what comes, the floats themselves, and that they all are there.
+  void expect_model(const ModelMessage& head, std::size_t total);
+  void put_model(std::size_t begin, std::span<const float> floats);
+  void publish_model(std::uint64_t version);
+
   /// Answers now, or during a later call once the other workers it depends on have come. A push
   /// whose sequence was seen before is answered with the parameters, but not applied again.
   void submit(Request request);

@@ -63,22 +63,25 @@ void ShardModel::copy_to(std::span<float> all) const {
   }
 }
 
-void ShardModel::initialise(const ModelMessage& model) {
+void ShardModel::expect(const ModelMessage& head, std::size_t total) {
   const std::size_t slots = dense_.floats().slots.size();
-  check_count("tables", model.shape.tables.size(), tables_.size());
-  if (model.slots != 0) check_count("optimizer slots", model.slots, slots);
-  check_count("floats", model.floats.size(), floats() / (1 + slots) * (1 + model.slots));
-  std::span<const float> rest = model.floats;
+  check_count("tables", head.shape.tables.size(), tables_.size());
+  if (head.slots != 0) check_count("optimizer slots", head.slots, slots);
+  check_count("floats", total, floats() / (1 + slots) * (1 + head.slots));
+  expected_ = {};
   std::size_t index = 0;
   for (const std::span<float> part : in_order()) {
     const bool is_slot = index++ % (1 + slots) != 0;
-    if (is_slot && model.slots == 0) {
+    if (is_slot && head.slots == 0) {
       std::ranges::fill(part, 0.0f);
     } else {
-      std::ranges::copy(rest.first(part.size()), part.begin());
-      rest = rest.subspan(part.size());
+      expected_.add(part);
     }
   }
+}
+
+void ShardModel::put(std::size_t begin, std::span<const float> floats) {
+  expected_.put(begin, floats);
 }
 
 double ShardModel::update(std::span<const PushedGradients> pushes,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "optimizer/optimizer.h"
+#include "server/float_list.h"
 #include "server/gradient_sum.h"
 #include "server/model_message.h"
 #include "server/row_table.h"
@@ -21,8 +22,11 @@ class ShardModel {
   /// where its slots are not those of the optimizer.
   ShardModel(const ShardMemory& memory, const OptimizerOptions& optimizer);
 
-  /// Throws Error(invalid) for sizes that are not the shape's.
-  void initialise(const ModelMessage& model);
+  /// The first model comes, of `total` floats in the order of ModelMessage; those that it does not
+  /// have (slots) are zero. Throws Error(invalid) for sizes that are not the shape's.
+  void expect(const ModelMessage& head, std::size_t total);
+  /// A part of it, which must be within it.
+  void put(std::size_t begin, std::span<const float> floats);
 
   std::span<const float> dense() const { return dense_.values(); }
   const RowTable& table(std::size_t index) const { return tables_[index]; }
@@ -44,6 +48,7 @@ class ShardModel {
   std::unique_ptr<Optimizer> optimizer_;
   TrainedFloats dense_;
   std::vector<RowTable> tables_;
+  FloatList<float> expected_;
 };
 
 }  // namespace cohort

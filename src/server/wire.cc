@@ -106,7 +106,7 @@ WireRequest read_request(std::span<const std::byte> bytes) {
   check_flags(bytes.subspan(std::min(bytes.size(), offsetof(RequestFrame, header))), kRequestFlags);
   const auto frame = reader.take<RequestFrame>();
   check_mark(frame.mark);
-  if (frame.kind > WireKind::replica) {
+  if (frame.kind > WireKind::read_part) {
     fail(ErrorCode::corrupt, "A message to a server is of the unknown kind {}.",
          static_cast<std::uint32_t>(frame.kind));
   }
