@@ -64,6 +64,26 @@ def wait_until(condition, what):
         time.sleep(0.02)
 
 
+class SlowDisk:
+    """A disk that syncs nothing below `folder` while it is held; see slow_disk.cc. Start commands
+    with `**disk.environment`."""
+
+    def __init__(self, folder, gate):
+        self.gate = gate
+        self.environment = {"LD_PRELOAD": os.environ["COHORT_SLOW_DISK"],
+                            "SLOW_DISK_FOLDER": str(folder.resolve()), "SLOW_DISK_GATE": str(gate)}
+
+    def hold(self):
+        self.gate.with_name(self.gate.name + ".waiting").unlink(missing_ok=True)
+        self.gate.touch()
+
+    def wait_until_used(self):
+        wait_until(self.gate.with_name(self.gate.name + ".waiting").exists, "somebody syncs")
+
+    def release(self):
+        self.gate.unlink(missing_ok=True)
+
+
 class CohortTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
