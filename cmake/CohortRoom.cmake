@@ -71,6 +71,9 @@ function(cohort_room name)
 
   if(COHORT_BUILD_TESTS AND tests)
     add_executable(${name}_test ${tests})
+    # Other files' constants are seen by tests that have equal names of their own.
+    set_target_properties(${name}_test PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    target_compile_options(${name}_test PRIVATE -Wno-shadow)
     target_link_libraries(${name}_test PRIVATE cohort_${name} ${ROOM_HIDDEN_LIBRARIES}
       GTest::gmock GTest::gtest_main)
     if(ROOM_TORCH)
