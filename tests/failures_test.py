@@ -5,9 +5,10 @@ import json
 import os
 import signal
 import struct
+import time
 import unittest
 
-from support import CohortTest, freeze, wait_until
+from support import CohortTest, freeze, state_of, wait_until
 
 # One word changes the strategy; synchronous ones end with the parameters of a run nobody disturbed.
 SYNCHRONOUS = {
@@ -46,6 +47,15 @@ def largest_difference(first, second):
     return max(abs(x - y) for name in a for x, y in zip(a[name], b[name]))
 
 
+def sleeps(pid):
+    """Whether its first thread does nothing, at many looks in a row."""
+    for _ in range(25):
+        if state_of(pid) != "S":
+            return False
+        time.sleep(0.01)
+    return True
+
+
 class FailuresTest(CohortTest):
     def records(self, run_dir=None):
         lines = (run_dir or self.run_dir).joinpath("metrics.jsonl").read_text().splitlines()
@@ -71,6 +81,11 @@ class FailuresTest(CohortTest):
     def history(self, event):
         lines = map(json.loads, (self.run_dir / "history.jsonl").read_text().splitlines())
         return [line for line in lines if line["event"] == event]
+
+    def worker_pids(self, run_dir):
+        wait_until((run_dir / "tasks.json").exists, "the tasks are started")
+        tasks = json.loads((run_dir / "tasks.json").read_text())["tasks"]
+        return {task["number"]: task["pid"] for task in tasks if task["role"] == "worker"}
 
     def assert_like_quiet(self, quiet):
         self.assertLess(largest_difference(quiet / "model.safetensors",
@@ -193,6 +208,31 @@ class WorkerTest(FailuresTest):
         self.assertIn("no sign of life", output)
         self.assertIn("worker 1", self.history("lost")[0]["cause"])
         self.assert_gone(workers)
+
+
+class TwoFaultsTest(FailuresTest):
+    """A second fault while the first is still being dealt with."""
+
+    def start_with_fault(self, fault, *words):
+        process = self.start("train", self.job, "--run-dir", self.run_dir, *STEPS, *words,
+                             "--faults", fault, "--set", "cluster.silence_lost_seconds=600")
+        return process, self.worker_pids(self.run_dir)
+
+    def test_of_two_deaths_at_a_barrier_none_hides_the_other(self):
+        """Worker 1 has come to the barrier when it dies, worker 2 has not."""
+        quiet = self.quiet_run("--workers", 4)
+        process, pids = self.start_with_fault(
+            "worker-2:allreduce.before-gradients=stop@20", "--workers", 4,
+            "--set", "cluster.timeout_seconds=600")  # Who waited for it would not be done in time.
+        wait_until(lambda: state_of(pids[2]) == "T", "worker 2 stands still")
+        wait_until(lambda: sleeps(pids[1]), "worker 1 waits for it")
+        os.kill(pids[1], signal.SIGKILL)
+        wait_until(lambda: self.history("lost"), "the first death is known")
+        os.kill(pids[2], signal.SIGKILL)
+        self.assert_ends(process, 0)
+        self.assertEqual([line["number"] for line in self.history("lost")], [1, 2])
+        self.assertEqual([line["step"] for line in self.history("group")], [-1, 19])
+        self.assert_like_quiet(quiet)
 
 
 class ServerTest(FailuresTest):

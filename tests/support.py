@@ -40,12 +40,17 @@ def environment(**more):
     return {k: v for k, v in os.environ.items() if k not in names} | more
 
 
-def is_running(pid):
+def state_of(pid):
+    """The kernel's letter for what a process does: R, S, T, …; X where there is none."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+            return stat.read().rsplit(")", 1)[1].split()[0]
     except FileNotFoundError:
-        return False
+        return "X"
+
+
+def is_running(pid):
+    return state_of(pid) not in "ZX"
 
 
 def children_of(pid):
@@ -117,8 +122,8 @@ class CohortTest(unittest.TestCase):
     def train(self, *words, **more):
         return self.run_command("train", self.job, "--run-dir", self.run_dir, *words, **more)
 
-    def start_long_training(self, *words, **more):
-        """A run that does not end by itself; returns it with its workers, once they train."""
+    def start_long_training(self, *words, servers=0, **more):
+        """A run that does not end by itself; returns it with its tasks, once they train."""
         process = self.start("train", self.job, "--run-dir", self.run_dir,
                              "--set", "train.epochs=0", "--set", "train.steps=100000000",
                              "--set", "log.every_steps=1", "--set", "log.tensorboard=false",
@@ -130,9 +135,9 @@ class CohortTest(unittest.TestCase):
             return metrics.exists() and len(metrics.read_text().splitlines()) > 3
 
         wait_until(trains, "the workers train")
-        workers = children_of(process.pid)
-        self.assertEqual(len(workers), 2)
-        return process, workers
+        tasks = children_of(process.pid)
+        self.assertEqual(len(tasks), 2 + servers)
+        return process, tasks
 
     def summary(self):
         return json.loads((self.run_dir / "summary.json").read_text())

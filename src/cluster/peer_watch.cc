@@ -36,14 +36,15 @@ PeerWatch::PeerWatch(const std::vector<pid_t>& pids) {
   }
 }
 
-std::optional<int> PeerWatch::dead_rank() const {
+std::vector<int> PeerWatch::dead_ranks() const {
   std::vector<pollfd> entries;
   for (const UniqueFd& fd : pidfds_) entries.push_back({fd.get(), POLLIN, 0});
-  if (::poll(entries.data(), entries.size(), 0) <= 0) return std::nullopt;
+  std::vector<int> dead;
+  if (::poll(entries.data(), entries.size(), 0) <= 0) return dead;
   for (std::size_t rank = 0; rank < entries.size(); ++rank) {
-    if (has_ended(entries[rank])) return static_cast<int>(rank);
+    if (has_ended(entries[rank])) dead.push_back(static_cast<int>(rank));
   }
-  return std::nullopt;
+  return dead;
 }
 
 bool PeerWatch::is_dead(int rank) const {

@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include <optional>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -19,8 +18,9 @@ class PeerWatch {
   /// `pids[rank]`; all of this host.
   explicit PeerWatch(const std::vector<pid_t>& pids);
 
-  /// A rank whose process has ended, lowest first; nothing while all live. Costs a system call.
-  std::optional<int> dead_rank() const;
+  /// All ranks whose process has ended, lowest first. Costs a system call. (There is no "first dead
+  /// rank": whoever may forgive one death, of a rank that had done its part, must see the others.)
+  std::vector<int> dead_ranks() const;
   bool is_dead(int rank) const;
 
  private:

@@ -45,13 +45,13 @@ class IdleProcess {
 TEST(PeerWatch, SeesADeathBeforeTheParentReaped) {
   IdleProcess first, second;
   const PeerWatch watch({::getpid(), first.pid(), second.pid()});
-  EXPECT_EQ(watch.dead_rank(), std::nullopt);
+  EXPECT_EQ(watch.dead_ranks(), std::vector<int>());
   second.kill();
-  EXPECT_EQ(watch.dead_rank(), 2);
+  EXPECT_EQ(watch.dead_ranks(), std::vector{2});
   EXPECT_TRUE(watch.is_dead(2));
   EXPECT_FALSE(watch.is_dead(1));
   first.kill();
-  EXPECT_EQ(watch.dead_rank(), 1);
+  EXPECT_EQ(watch.dead_ranks(), (std::vector{1, 2}));
 }
 
 TEST(PeerWatch, StillKnowsAfterTheReaping) {
@@ -63,7 +63,7 @@ TEST(PeerWatch, StillKnowsAfterTheReaping) {
 
 TEST(PeerWatch, NeverCountsThisProcessAsDead) {
   const PeerWatch watch({::getpid(), ::getpid()});
-  EXPECT_EQ(watch.dead_rank(), std::nullopt);
+  EXPECT_EQ(watch.dead_ranks(), std::vector<int>());
   EXPECT_FALSE(PeerWatch().is_dead(0));
 }
 

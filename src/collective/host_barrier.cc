@@ -31,16 +31,25 @@ void HostBarrier::arrive_and_wait(Deadline deadline, const char* doing) {
   }
 }
 
+bool HostBarrier::has_left(int peer) const {
+  return lines_[peer].left.load(std::memory_order_acquire) != 0;
+}
+
+// First whether a rank is gone, then whether it had arrived: the last thing it did may have been to
+// arrive.
+void HostBarrier::look_for_the_lost(const char* doing) {
+  for (int rank = 0; rank < static_cast<int>(lines_.size()); ++rank) {
+    if (has_left(rank) && !has_arrived(rank)) give_up(ErrorCode::peer_lost, rank, doing);
+  }
+  for (const int rank : watch_.dead_ranks()) {
+    if (!has_arrived(rank)) give_up(ErrorCode::peer_lost, rank, doing);
+  }
+}
+
 void HostBarrier::wait_for(int peer, Deadline deadline, const char* doing) {
-  const auto gone = [&] { return lines_[peer].left.load(std::memory_order_acquire) != 0; };
-  const auto look_around = [&] {
-    // Another rank's death also means that this peer may never come.
-    if (const auto dead = watch_.dead_rank()) {
-      if (!has_arrived(*dead)) give_up(ErrorCode::peer_lost, *dead, doing);
-    }
-  };
   const bool in_time = wait_.until(
-      lines_[peer].event, [&] { return has_arrived(peer) || gone(); }, deadline, look_around);
+      lines_[peer].event, [&] { return has_arrived(peer) || has_left(peer); }, deadline,
+      [&] { look_for_the_lost(doing); });
   if (!in_time) give_up(ErrorCode::timeout, peer, doing);
   if (!has_arrived(peer)) give_up(ErrorCode::peer_lost, peer, doing);
 }

@@ -18,6 +18,10 @@ namespace cohort {
 /// A barrier between the ranks of one host, in memory they share. Every rank has a cache line in
 /// which it counts its arrivals; to pass, a rank waits until all the others' counts have reached
 /// its own. So whoever waits in vain can name the ranks that are missing.
+///
+/// Who waits looks at all that have not arrived, not only at the one it waits for: one of them that
+/// died or left will never come, and those that live may not either, because of it. A rank that
+/// died after it had arrived is in nobody's way here: the next barrier misses it.
 class HostBarrier {
  public:
   static std::size_t bytes_needed(int world);
@@ -41,6 +45,8 @@ class HostBarrier {
   };
 
   void wait_for(int peer, Deadline deadline, const char* doing);
+  void look_for_the_lost(const char* doing);
+  bool has_left(int peer) const;
   [[noreturn]] void give_up(ErrorCode code, int peer, const char* doing);
   bool has_arrived(int peer) const;
 

@@ -38,6 +38,10 @@ class HostReduction {
   /// `region` is zeroed, 64-byte aligned memory of bytes_needed(shape), the same for all ranks.
   HostReduction(int rank, const Shape& shape, std::span<std::byte> region, PeerWatch watch,
                 WaitPolicy policy);
+  /// Leaves: who is not there any more, for whatever reason, is not waited for.
+  ~HostReduction() { leave(); }
+  HostReduction(const HostReduction&) = delete;
+  HostReduction& operator=(const HostReduction&) = delete;
 
   int rank() const { return rank_; }
   int world() const { return shape_.world; }

@@ -86,6 +86,20 @@ TEST(HostReduction, OwnersShareAllElements) {
   EXPECT_EQ(owned[2].end, 100U);
 }
 
+TEST(HostReduction, WhoIsDestroyedIsMissedAtOnce) {
+  const HostReduction::Shape shape{.world = 2};
+  const PrivateMemory memory(HostReduction::bytes_needed(shape));
+  HostReduction stays(0, shape, memory.bytes(), {}, WaitPolicy::for_ranks(2));
+  HostReduction(1, shape, memory.bytes(), {}, WaitPolicy::for_ranks(2));
+  try {
+    stays.barrier(soon(), "test");
+    ADD_FAILURE() << "it has come";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::peer_lost);
+    EXPECT_EQ(error.rank(), 1);
+  }
+}
+
 TEST(HostReduction, ASmallSumHasALimit) {
   with_threads({.world = 1}, [](HostReduction& group) {
     std::vector<float> values(HostReduction::kSmall + 1);
@@ -144,6 +158,37 @@ TEST(HostBarrier, ARankWhoseProcessIsKilledIsMissed) {
       complaint_of([&] { barrier.arrive_and_wait(soon(), "second"); }, ErrorCode::peer_lost, 1),
       HasSubstr("rank 1 is gone"));
   ::waitpid(child, nullptr, 0);
+}
+
+TEST(HostBarrier, OfTwoThatDiedTheOneThatHadNotArrivedIsMissed) {
+  const auto memory = SharedMemory::create(HostBarrier::bytes_needed(3));
+  const std::span<std::byte> region(memory.data(), memory.size());
+  const auto end_after = [&](int rank, bool arrives) {
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    HostBarrier barrier(rank, 3, region, {}, WaitPolicy::for_ranks(3));
+    if (arrives) {
+      EXPECT_THROW(barrier.arrive_and_wait(Deadline::in(0ms), "only"), Error);
+    }
+    ::_exit(0);
+  };
+  const pid_t arrived = end_after(1, true);
+  const pid_t missing = end_after(2, false);
+  HostBarrier barrier(0, 3, region, PeerWatch({::getpid(), arrived, missing}),
+                      WaitPolicy::for_ranks(3));
+  ::waitpid(arrived, nullptr, 0);
+  ::waitpid(missing, nullptr, 0);
+  EXPECT_THAT(
+      complaint_of([&] { barrier.arrive_and_wait(soon(), "only"); }, ErrorCode::peer_lost, 2),
+      HasSubstr("rank 2 is gone"));
+}
+
+TEST(HostBarrier, ARankThatLeavesIsMissedAlsoWhereAnotherOneIsAwaited) {
+  const PrivateMemory memory(HostBarrier::bytes_needed(3));
+  HostBarrier leaves(2, 3, memory.bytes(), {}, WaitPolicy::for_ranks(3));
+  leaves.leave();
+  HostBarrier stays(0, 3, memory.bytes(), {}, WaitPolicy::for_ranks(3));
+  complaint_of([&] { stays.arrive_and_wait(soon(), "only"); }, ErrorCode::peer_lost, 2);
 }
 
 }  // namespace

@@ -69,8 +69,6 @@ class AllreduceInPlace : public Strategy {
         next_means_(buffer_means_.size()),
         scratch_(kBlock) {}
 
-  ~AllreduceInPlace() override { group_.leave(); }
-
   std::string describe() const override {
     if (group_.world() == 1) return "one worker, fused update";
     return fmt::format("all-reduce in place: {} workers of one host share memory ({})",
