@@ -170,6 +170,36 @@ class WorkerTest(FailuresTest):
                 self.assertEqual(steps, sorted(set(steps)))
                 self.assertGreater(len(steps), 10)
 
+    def assert_every_step_is_logged(self, steps):
+        self.assertEqual(self.logged_steps(), list(range(1, steps + 1)))
+        self.assertTrue(all(loss > 0 for loss in self.losses().values()))
+
+    def test_steps_are_logged_though_the_chief_makes_none_of_them(self):
+        """It freezes with its first piece and is lost when the others have done all else: whoever
+        takes over knows what was made."""
+        for name, words in ASYNCHRONOUS.items():
+            with self.subTest(name):
+                self.run_dir = self.folder / name
+                self.disturbed_run("--workers", 3, *words, "--set",
+                                   "cluster.silence_lost_seconds=1.5", "--set",
+                                   "cluster.silence_warn_seconds=1", "--faults",
+                                   "worker-0:worker.step=stop")
+                self.assertEqual(len(self.history("lost")), 1)
+                self.assert_every_step_is_logged(60)
+
+    def test_a_slow_chief_logs_what_the_others_have_made(self):
+        """It freezes before it asks for any work, and comes back when the others have done all."""
+        process = self.start("train", self.job, "--run-dir", self.run_dir, *STEPS, "--workers", 3,
+                             "--strategy", "gossip", "--set", "cluster.silence_warn_seconds=1",
+                             "--set", "cluster.silence_lost_seconds=100",
+                             "--faults", "worker-0:worker.joined=stop")
+        while "no sign of life" not in process.stdout.readline():
+            self.assertIsNone(process.poll())
+        tasks = json.loads((self.run_dir / "tasks.json").read_text())["tasks"]
+        os.kill(next(task["pid"] for task in tasks if task["number"] == 0), signal.SIGCONT)
+        self.assert_ends(process, 0)
+        self.assert_every_step_is_logged(60)
+
     def test_the_rest_go_on_alone_where_enough_are_left(self):
         quiet = self.quiet_run("--workers", 3)
         self.disturbed_run("--workers", 3, "--max-restarts", 0, "--min-workers", 2,

@@ -39,8 +39,14 @@ ControlBlock::ControlBlock(int max_workers, int servers) {
   constexpr std::size_t kHeaderBytes = 128;
   static_assert(sizeof(Header) <= kHeaderBytes && alignof(WorkerSlot) <= kHeaderBytes);
   static_assert(sizeof(WorkerSlot) % alignof(ServerSlot) == 0);
-  bytes_ = kHeaderBytes + workers * sizeof(WorkerSlot) + server_count * sizeof(ServerSlot);
-  void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  constexpr std::size_t kLine = 64;
+  const std::size_t slot_bytes =
+      kHeaderBytes + workers * sizeof(WorkerSlot) + server_count * sizeof(ServerSlot);
+  const std::size_t losses_begin = (slot_bytes + kLine - 1) / kLine * kLine;
+  bytes_ = losses_begin + workers * LossQueue::bytes_needed();
+  // Most of the queues is never touched.
+  void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) fail_errno("cannot share memory with the workers");
   header_ = new (memory) Header;
   auto* slots = reinterpret_cast<WorkerSlot*>(static_cast<std::byte*>(memory) + kHeaderBytes);
@@ -49,6 +55,7 @@ ControlBlock::ControlBlock(int max_workers, int servers) {
   auto* server_slots = reinterpret_cast<ServerSlot*>(slots + workers);
   for (std::size_t i = 0; i < server_count; ++i) new (server_slots + i) ServerSlot;
   servers_ = {server_slots, server_count};
+  losses_ = static_cast<std::byte*>(memory) + losses_begin;
 }
 
 ControlBlock::~ControlBlock() {

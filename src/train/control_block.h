@@ -4,12 +4,14 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 
 #include "base/activity.h"
 #include "base/phases.h"
+#include "train/due_losses.h"
 
 namespace cohort {
 
@@ -83,6 +85,8 @@ struct WorkerSlot : TaskSlot {
   std::atomic<double> samples_per_second{0};  ///< Of all workers, as this one sees it.
   std::atomic<double> step_seconds{0};        ///< That it was busy with a step, lately.
   std::atomic<double> staleness{-1};          ///< Of the last logged step; -1: there is none.
+  /// Where steps are handed out: a step to be logged that it makes a piece of; see DueLosses.
+  std::atomic<std::int64_t> held_step{kHoldsNothing};
 
   WorkerResult result;  ///< Defined once `state` is done.
 };
@@ -156,7 +160,12 @@ class ControlBlock {
   int chief() const { return header_->chief.load(std::memory_order_relaxed); }
   void set_chief(int worker) { header_->chief.store(worker); }
 
-  /// The newest step that a chief has logged.
+  /// What a worker says of pieces it has made, for the chief's log.
+  LossQueue losses_of(int worker) const {
+    return LossQueue(losses_ + static_cast<std::size_t>(worker) * LossQueue::bytes_needed());
+  }
+
+  /// The newest step that a chief has logged, or begun its log after; -1: there was no chief yet.
   std::int64_t logged_step() const { return header_->logged_step.load(); }
   void set_logged_step(std::int64_t step) { header_->logged_step.store(step); }
 
@@ -176,7 +185,7 @@ class ControlBlock {
     std::atomic<std::int64_t> broken_epoch{0};
     std::atomic<std::int64_t> servers_end_epoch{0};
     std::atomic<std::int64_t> first_step{0};
-    std::atomic<std::int64_t> logged_step{0};
+    std::atomic<std::int64_t> logged_step{-1};
     std::atomic<std::int64_t> total_steps{0};
   };
 
@@ -184,6 +193,7 @@ class ControlBlock {
   Header* header_;
   std::span<WorkerSlot> slots_;
   std::span<ServerSlot> servers_;
+  std::byte* losses_;
 };
 
 /// Copies as much of `text` as fits, always terminated.

@@ -36,6 +36,7 @@ void Groups::lost(const ProcessPlan& plan) {
   for (const int worker : plan.ranks) {
     members_.lose(worker);
     control_.slot(worker).activity.waiting.store(nullptr);
+    control_.slot(worker).held_step.store(kHoldsNothing);
   }
   if (!plan.servers.empty()) members_.need_new_view();
   // Others may just be waiting for it to appear.

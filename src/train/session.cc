@@ -45,7 +45,10 @@ Session::Session(WorkerLife& life, const View& view, Seat::Group& group, const T
   if (view_.epoch == 1 && is_chief()) life_.run.control.set_first_step(step_);
   agree_on_validation();
   take_or_hand_over_duty();
-  step_log_.emplace(life_, pace_, view_, std::max(step_, life_.run.control.logged_step()));
+  const std::int64_t logged = life_.run.control.logged_step();
+  step_log_.emplace(life_, pace_, view_,
+                    pace_.hands_out_work && logged >= 0 ? logged : std::max(step_, logged),
+                    [this] { return bytes_sent(); });
   log_info("rank {} of {}: {}", rank_, view_.world(), strategy_->describe());
 }
 
@@ -108,10 +111,11 @@ void Session::take_or_hand_over_duty() {
     return;
   }
   control.set_chief(life_.worker);
-  // Where steps are handed out they are not done in order, so none of those logged is taken back.
-  const std::int64_t goes_on_after =
-      pace_.hands_out_work ? std::max(step_, control.logged_step()) : step_;
-  if (control.logged_step() > goes_on_after) life_.log.reset();
+  // Where steps are handed out they are not done in order: none of those logged is taken back, and
+  // the workers still have what the last chief did not log.
+  const std::int64_t logged = control.logged_step();
+  const std::int64_t goes_on_after = pace_.hands_out_work && logged >= 0 ? logged : step_;
+  if (logged > goes_on_after) life_.log.reset();
   if (!life_.log) {
     const bool goes_on = view_.epoch > 1 || step_ > 0;
     life_.log.emplace(life_.run.run_dir, job_.log,
@@ -126,6 +130,7 @@ Session::End Session::run() {
   model_->train(true);
   life_.rate.start();
   stopped_ = view_.closing;
+  failpoint("worker.joined");
   while (next_step()) {
     failpoint("worker.step");
     const StepOutcome outcome = train_step();
@@ -136,7 +141,9 @@ Session::End Session::run() {
   }
   failpoint("worker.shutdown");
   strategy_->meet();
-  if (anybody_stopped()) {
+  const bool paused = anybody_stopped();
+  step_log_->write_rest(!paused || ends());
+  if (paused) {
     save_before_end();
     return End::paused;
   }
@@ -165,10 +172,13 @@ bool Session::next_step() {
   validate_finished_epoch();
   if (stopped_) return false;
   if (!pace_.hands_out_work) return step_ < life_.total_steps;
+  step_log_->ask_for_work();
   const std::optional<Claim> claim = strategy_->next_work();
   if (!claim) return false;
   loader_.seek(*claim);
   step_ = claim->step;
+  part_ = claim->part;
+  step_log_->begin_piece(step_ + 1);
   return true;
 }
 
@@ -250,13 +260,12 @@ void Session::after_step(const StepOutcome& outcome) {
   life_.slot.step.store(step_, std::memory_order_relaxed);
   life_.slot.epoch.store(epochs_done(), std::memory_order_relaxed);
   life_.slot.loss.store(outcome.loss, std::memory_order_relaxed);
-  if (step_log_->is_due(step_)) {
-    step_log_->write({.steps_done = step_,
-                      .epochs_done = epochs_done(),
-                      .lr = learning_rate_of(step_ - 1),
-                      .outcome = outcome,
-                      .bytes_sent = life_.traffic_before.sent + strategy_->traffic().sent});
-  }
+  last_loss_ = outcome.loss;
+  step_log_->step_done({.steps_done = step_,
+                        .part = part_,
+                        .rows = own_rows_,
+                        .global_rows = place_.global_rows,
+                        .outcome = outcome});
   if (place_.last_of_epoch && job_.log.histograms && life_.log) {
     life_.log->histograms(strategy_->space(), step_);
   }
@@ -314,6 +323,7 @@ void Session::run_validation(EvaluationBatches& batches, const SumOverWorkers& s
 // only the worker whose loss it is, which has not passed it on.
 void Session::stop_diverged(int rank) {
   const bool saves = writes_run_folder();
+  step_log_->write_rest(true);
   const bool saved = saves && save_model_file();
   fill_result();
   if (pace_.lockstep) {
@@ -343,11 +353,14 @@ bool Session::save_model_file() {
                     {{"step", std::to_string(step_)}, {"job", job_.name}});
 }
 
+bool Session::ends() const {
+  return view_.closing || life_.run.control.stop_requested();
+}
+
 // The run may end here: nothing of it is lost.
 void Session::save_before_end() {
   fill_result();
-  const bool ends = view_.closing || life_.run.control.stop_requested();
-  if (!ends || !writes_run_folder()) return;
+  if (!ends() || !writes_run_folder()) return;
   life_.slot.state.store(WorkerState::saving);
   save_model_file();
   life_.checkpoints->save_now(checkpoint_place(), *model_,
@@ -355,11 +368,24 @@ void Session::save_before_end() {
   life_.run.control.set_saved();
 }
 
+// Whoever made the last step need not be the chief, which then knows of no loss but its own: the
+// mean of what all have seen last is nearest to it.
+void Session::log_last_step() {
+  float losses[] = {static_cast<float>(last_loss_.value_or(0)), last_loss_ ? 1.0F : 0.0F};
+  strategy_->sum_over_workers(losses);
+  if (losses[1] > 0) step_log_->write_last(losses[0] / losses[1]);
+}
+
+std::uint64_t Session::bytes_sent() const {
+  return life_.traffic_before.sent + strategy_->traffic().sent;
+}
+
 void Session::finish() {
   if (!pace_.lockstep) {
     step_ = life_.total_steps;
     place_.after = cursor_after(step_, life_.run.data.train->size(), job_.train.batch);
   }
+  if (!step_log_->knows_all_pieces()) log_last_step();
   if (job_.train.validate != "never") {
     run_validation(evaluation_, [this](auto sums) { strategy_->sum_over_workers(sums); });
   }
@@ -390,7 +416,7 @@ void Session::fill_result() {
     result.step_seconds =
         (life_.rate.seconds() - life_.wait_in_steps) / static_cast<double>(life_.own_steps);
   }
-  result.bytes_sent = life_.traffic_before.sent + traffic.sent;
+  result.bytes_sent = bytes_sent();
   result.bytes_received = life_.traffic_before.received + traffic.received;
   for (std::size_t i = 0; i < kPhaseNames.size(); ++i) {
     result.phase_seconds[i] = life_.phases.seconds(static_cast<Phase>(i));

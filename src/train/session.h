@@ -61,7 +61,10 @@ class Session {
   [[noreturn]] void stop_diverged(int rank);
   bool anybody_stopped();
   bool save_model_file();
+  bool ends() const;
   void save_before_end();
+  void log_last_step();
+  std::uint64_t bytes_sent() const;
   void finish();
   void fill_result();
 
@@ -83,9 +86,11 @@ class Session {
 
   bool stopped_ = false;
   bool left_ = false;
+  std::int64_t part_ = 0;      // Of this step, where they are handed out.
   std::int64_t own_rows_ = 0;  // Of this step.
   double wait_before_ = 0;     // This step.
   BatchPlace place_;
+  std::optional<double> last_loss_;
 };
 
 }  // namespace cohort
