@@ -12,7 +12,7 @@ from support import SOURCE, CohortTest
 SUMMARY_KEYS = {
     "status", "strategy", "engine", "workers", "servers", "steps", "epochs", "samples", "seconds",
     "samples_per_second", "loss", "accuracy", "bytes_sent", "bytes_received", "restarts",
-    "failures", "staleness", "phase_seconds", "tasks"}
+    "failures", "staleness", "shards", "phase_seconds", "tasks"}
 
 
 class RunFolderTest(CohortTest):

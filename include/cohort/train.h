@@ -33,6 +33,16 @@ struct StalenessSummary {
   std::int64_t missing = 0;     ///< Never came, though later ones did.
 };
 
+/// What one server counted. Each has a part of every push, so all should have counted the same.
+struct ShardSummary {
+  int server = 0;
+  std::int64_t version = 0;  ///< Updates it has made.
+  std::int64_t applied = 0;
+  std::int64_t dropped = 0;
+  std::int64_t duplicates = 0;
+  std::int64_t missing = 0;
+};
+
 /// How a run went: the fields of summary.json, by the same names.
 struct Summary {
   std::string status;  ///< completed, failed, interrupted.
@@ -52,6 +62,7 @@ struct Summary {
   std::int64_t restarts = 0;
   std::vector<std::string> failures;
   std::optional<StalenessSummary> staleness;    ///< Where there are servers.
+  std::vector<ShardSummary> shards;             ///< Where there are servers.
   std::map<std::string, double> phase_seconds;  ///< The mean over the workers.
   std::vector<TaskSummary> tasks;
   std::string run_dir;

@@ -108,6 +108,20 @@ Json staleness_json(const std::optional<StalenessSummary>& staleness) {
           {"missing", staleness->missing}};
 }
 
+Json shards_json(const std::vector<ShardSummary>& shards) {
+  if (shards.empty()) return nullptr;
+  Json all = Json::array();
+  for (const ShardSummary& shard : shards) {
+    all.push_back({{"server", shard.server},
+                   {"version", shard.version},
+                   {"applied", shard.applied},
+                   {"dropped", shard.dropped},
+                   {"duplicates", shard.duplicates},
+                   {"missing", shard.missing}});
+  }
+  return all;
+}
+
 }  // namespace
 
 RunFolder::RunFolder(const Job& job, const std::string& wanted, bool goes_on)
@@ -148,6 +162,7 @@ std::string to_json(const Summary& summary) {
               {"restarts", summary.restarts},
               {"failures", summary.failures},
               {"staleness", staleness_json(summary.staleness)},
+              {"shards", shards_json(summary.shards)},
               {"phase_seconds", summary.phase_seconds},
               {"tasks", tasks}}
              .dump(2) +

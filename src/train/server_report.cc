@@ -43,4 +43,18 @@ StalenessSummary summarize_staleness(std::span<const ServerSlot> servers) {
   return summary;
 }
 
+std::vector<ShardSummary> summarize_shards(std::span<const ServerSlot> servers) {
+  std::vector<ShardSummary> all;
+  for (const ServerSlot& server : servers) {
+    const ServerReport& report = server.report;
+    all.push_back({.server = static_cast<int>(all.size()),
+                   .version = static_cast<std::int64_t>(report.version),
+                   .applied = static_cast<std::int64_t>(report.applied),
+                   .dropped = static_cast<std::int64_t>(report.dropped),
+                   .duplicates = static_cast<std::int64_t>(report.duplicates),
+                   .missing = static_cast<std::int64_t>(report.missing)});
+  }
+  return all;
+}
+
 }  // namespace cohort

@@ -166,6 +166,7 @@ void fill_from_workers(Summary& summary, const ControlBlock& control) {
 void fill_from_servers(Summary& summary, std::span<const ServerSlot> servers) {
   if (servers.empty()) return;
   summary.staleness = summarize_staleness(servers);
+  summary.shards = summarize_shards(servers);
   for (std::size_t i = 0; i < servers.size(); ++i) {
     summary.tasks.push_back(task_summary("server", i, servers[i].task));
   }
