@@ -8,7 +8,7 @@ import struct
 import time
 import unittest
 
-from support import CohortTest, freeze, state_of, wait_until
+from support import CohortTest, SlowDisk, freeze, state_of, wait_until
 
 # One word changes the strategy; synchronous ones end with the parameters of a run nobody disturbed.
 SYNCHRONOUS = {
@@ -86,6 +86,9 @@ class FailuresTest(CohortTest):
         wait_until((run_dir / "tasks.json").exists, "the tasks are started")
         tasks = json.loads((run_dir / "tasks.json").read_text())["tasks"]
         return {task["number"]: task["pid"] for task in tasks if task["role"] == "worker"}
+
+    def checkpoint_step(self):
+        return int((self.run_dir / "checkpoints" / "LATEST").read_text().split("-")[-1])
 
     def assert_like_quiet(self, quiet):
         self.assertLess(largest_difference(quiet / "model.safetensors",
@@ -265,6 +268,88 @@ class TwoFaultsTest(FailuresTest):
         self.assert_like_quiet(quiet)
 
 
+    def test_a_death_while_another_one_takes_long_to_come_ends_nobody_else(self):
+        process, pids = self.start_with_fault(
+            "worker-1:worker.rendezvous=stop", "--workers", 3,
+            "--set", "cluster.timeout_seconds=3")
+        wait_until(lambda: state_of(pids[1]) == "T", "worker 1 takes its time")
+        os.kill(pids[2], signal.SIGKILL)
+        wait_until(lambda: self.history("lost"), "the death is known")
+        time.sleep(4)  # Longer than the timeout, which is what must not matter.
+        os.kill(pids[1], signal.SIGCONT)
+        self.assert_ends(process, 0)
+        self.assertEqual([line["number"] for line in self.history("lost")], [2])
+
+    def test_a_death_while_a_checkpoint_is_written_costs_no_step(self):
+        disk = SlowDisk(self.run_dir / "checkpoints", self.folder / "gate")
+        disk.hold()
+        process, workers = self.start_long_training(
+            "--set", "checkpoint.every_steps=5", "--set", "cluster.timeout_seconds=5",
+            **disk.environment)
+        disk.wait_until_used()
+        os.kill(workers[1], signal.SIGKILL)
+        wait_until(lambda: len(self.history("group")) > 1, "a new group")
+        self.assertGreaterEqual(self.history("group")[1]["step"], 5)
+        steps = max(self.losses())
+        wait_until(lambda: max(self.losses()) > steps + 3, "the new group trains")
+        self.assertEqual([line["number"] for line in self.history("lost")], [1])
+        disk.release()
+        wait_until((self.run_dir / "checkpoints" / "LATEST").exists, "it is written all the same")
+        process.send_signal(signal.SIGTERM)
+        self.assert_ends(process, 138)
+        self.assertEqual(self.checkpoint_step(), max(self.losses()))
+
+class PatienceTest(FailuresTest):
+    """Who works is waited for, however long it takes: the timeout is for those who do not. All
+    strategies at the same time, because time must pass here."""
+
+    STRATEGIES = {"in place": [], "gloo": SYNCHRONOUS["gloo"], "servers": SYNCHRONOUS["servers"],
+                  "async": ASYNCHRONOUS["async"], "gossip": ASYNCHRONOUS["gossip"]}
+    TIMEOUT = 3
+
+    def start_in(self, run_dir, *words, **more):
+        return self.start("train", self.job, "--run-dir", run_dir, *STEPS, *words, "--set",
+                          f"cluster.timeout_seconds={self.TIMEOUT}", **more)
+
+    def assert_undisturbed(self, processes):
+        for self.run_dir, process in processes.items():
+            with self.subTest(self.run_dir.name):
+                self.assert_ends(process, 0)
+                self.assertEqual(self.summary()["status"], "completed")
+                self.assertEqual(len(self.history("group")), 1)
+                self.assertEqual(self.history("lost"), [])
+
+    def test_for_the_chief_to_save_at_the_end(self):
+        disks, processes = [], {}
+        for name, words in self.STRATEGIES.items():
+            run_dir = self.folder / name
+            disks.append(SlowDisk(run_dir / "checkpoints", self.folder / f"{name}.gate"))
+            disks[-1].hold()
+            processes[run_dir] = self.start_in(
+                run_dir, *words, "--set", "checkpoint.every_steps=1000", **disks[-1].environment)
+        for disk in disks:
+            disk.wait_until_used()
+        time.sleep(self.TIMEOUT + 1)
+        for disk in disks:
+            disk.release()
+        self.assert_undisturbed(processes)
+
+    def test_for_a_worker_to_make_its_model(self):
+        processes = {}
+        for name, words in self.STRATEGIES.items():
+            run_dir = self.folder / name
+            processes[run_dir] = self.start_in(
+                run_dir, *words, "--set", "cluster.silence_lost_seconds=600",
+                "--faults", "worker-1:worker.rendezvous=stop")
+        slow = [self.worker_pids(run_dir)[1] for run_dir in processes]
+        for pid in slow:
+            wait_until(lambda: state_of(pid) == "T", "worker 1 takes its time")
+        time.sleep(self.TIMEOUT + 1)
+        for pid in slow:
+            os.kill(pid, signal.SIGCONT)
+        self.assert_undisturbed(processes)
+
+
 class ServerTest(FailuresTest):
     WORDS = ["--workers", 2, "--strategy", "parameter-server", "--servers", 2]
 
@@ -312,8 +397,7 @@ class ResumeTest(FailuresTest):
         process.kill()
         process.wait()
         self.assert_gone(workers)
-        checkpoint = int((self.run_dir / "checkpoints" / "LATEST").read_text().split("-")[-1])
-        steps = max(checkpoint, max(self.losses())) + 10
+        steps = max(self.checkpoint_step(), max(self.losses())) + 10
         resumed = self.train(*STEPS, "--set", f"train.steps={steps}", "--resume", "auto")
         self.assertEqual(resumed.returncode, 0, resumed.stderr)
         self.assertIn("going on from", resumed.stdout)

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "base/deadline.h"
+#include "base/timeout.h"
 #include "cluster/store.h"
 #include "gossip/box.h"
 #include "gossip/claims.h"
@@ -59,7 +59,7 @@ struct PeerBoxesOptions {
   std::size_t message_bytes = 0;  ///< The longest message.
   ClaimRange claims = {};         ///< The same on all workers.
   /// For the others to appear, and for a claim.
-  Duration timeout = std::chrono::seconds(60);
+  Timeout timeout = {};
 };
 
 /// Boxes in memory that all share where the engine has some, remote ones otherwise. All workers

@@ -22,13 +22,13 @@ class RemoteBoxes : public PeerBoxes {
         server_(std::in_place, engine.address().empty() ? "unix" : engine.address() + ":0",
                 [this](std::unique_ptr<RpcCall> call) { handle(std::move(call)); }) {
     store.set(key_of(engine.rank()), server_->address());
-    const auto deadline = Deadline::in(options.timeout);
+    const auto deadline = options.timeout.deadline();
     for (const int peer : targets_of(options.topology, engine.rank(), engine.world())) {
       outgoing_.try_emplace(peer, OutgoingBox::Options{.from = engine.rank(),
                                                        .to = peer,
                                                        .address = store.get(key_of(peer), deadline),
                                                        .message_bytes = options.message_bytes,
-                                                       .timeout = options.timeout});
+                                                       .timeout = options.timeout.usual()});
     }
     if (engine.rank() == 0) {
       claims_ = std::make_unique<CountedClaims>(counter_, 0);
@@ -36,7 +36,7 @@ class RemoteBoxes : public PeerBoxes {
       claims_ = make_remote_claims({.address = store.get(key_of(0), deadline),
                                     .rank = engine.rank(),
                                     .work = options.claims.work,
-                                    .timeout = options.timeout});
+                                    .timeout = options.timeout.usual()});
     }
   }
 

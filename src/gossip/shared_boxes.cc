@@ -86,7 +86,7 @@ class SharedBoxes : public PeerBoxes {
     const std::size_t bytes = ClaimCounter::bytes_needed(engine.world()) +
                               static_cast<std::size_t>(engine.world()) * sizeof(Presence) +
                               boxes * Box::bytes_needed(options.message_bytes);
-    return engine.shared_regions()->region(bytes, Deadline::in(options.timeout));
+    return engine.shared_regions()->region(bytes, options.timeout.deadline());
   }
 
   int rank_;

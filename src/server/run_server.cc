@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "base/activity.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "cluster/host_id.h"
@@ -32,7 +35,7 @@ class Server {
         memory_(options.rules.workers, desk_),
         rpc_(options, desk_, memory_),
         wait_(WaitPolicy::for_ranks(options.rules.workers + 1, options.cores)),
-        appear_by_(Deadline::in(options.timeout)) {
+        appear_by_(Deadline::in(std::max(options.timeout, kLongestWork))) {
     store.set(
         server_key(options.server),
         to_text(ServerAddress{

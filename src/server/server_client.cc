@@ -18,8 +18,7 @@ namespace {
 std::vector<ServerAddress> find_servers(const ClientOptions& options, Store& store) {
   std::vector<ServerAddress> found;
   for (int server = 0; server < options.servers; ++server) {
-    found.push_back(
-        server_address_from(store.get(server_key(server), Deadline::in(options.timeout))));
+    found.push_back(server_address_from(store.get(server_key(server), options.timeout.deadline())));
   }
   return found;
 }

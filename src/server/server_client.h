@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "base/deadline.h"
+#include "base/timeout.h"
 #include "cluster/store.h"
 #include "cluster/work_board.h"
 #include "compression/codec.h"
@@ -29,7 +29,7 @@ struct ClientOptions {
   std::uint64_t seed = 0;
   bool share_memory = true;  ///< With servers of this host; otherwise everything goes by gRPC.
   int cores = 1;             ///< That the local ranks may use.
-  Duration timeout;          ///< For any one answer.
+  Timeout timeout;           ///< For any one answer.
   /// Models travel in parts of so many bytes, each of which is answered.
   std::size_t model_part_bytes = 64 << 20;
 };

@@ -58,7 +58,7 @@ struct ServerState {
 struct ServerClient::State {
   State(const ClientOptions& options, Store& store);
 
-  Deadline deadline() const { return Deadline::in(options.timeout); }
+  Deadline deadline() const { return options.timeout.deadline(); }
   bool shares_memory(const ServerAddress& address) const;
   bool any_of_this_host() const;
   void add_server(int server);

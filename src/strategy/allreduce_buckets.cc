@@ -13,14 +13,14 @@ class AllreduceBuckets : public Strategy {
  public:
   explicit AllreduceBuckets(const StrategyContext& context)
       : context_(context),
-        transport_(context.engine.connect(Deadline::in(context.timeout))),
+        transport_(context.engine.connect(context.timeout.deadline())),
         model_(context),
         first_step_(model_.step()),
         reducer_(*transport_, model_.travelling(),
                  GradientBuckets::of(model_.layout().parameters, model_.tail_size(),
                                      static_cast<std::size_t>(context.options.bucket_bytes)),
                  {.algorithm = context.options.algorithm,
-                  .timeout = context.timeout,
+                  .timeout = context.timeout.usual(),
                   .background = context.engine.sends_in_background(),
                   .phases = &context.phases,
                   .activity = context.activity}) {

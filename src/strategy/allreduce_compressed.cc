@@ -114,7 +114,7 @@ class AllreduceCompressed : public Strategy {
   bool is_alone() const { return context_.engine.world() == 1; }
   bool is_auto() const { return context_.options.compression.kind == kAuto; }
   std::unique_ptr<Transport> connect() const {
-    return context_.engine.connect(Deadline::in(context_.timeout));
+    return context_.engine.connect(context_.timeout.deadline());
   }
 
   void begin_sending() {
@@ -136,7 +136,7 @@ class AllreduceCompressed : public Strategy {
 
   BucketReducer::Options reducer_options() const {
     return {.algorithm = context_.options.algorithm,
-            .timeout = context_.timeout,
+            .timeout = context_.timeout.usual(),
             .background = context_.engine.sends_in_background(),
             .phases = &context_.phases};
   }
@@ -218,7 +218,7 @@ class AllreduceCompressed : public Strategy {
                                 .momentum = corrects ? context_.optimizer_options.momentum : 0,
                                 .seed = context_.seed,
                                 .algorithm = context_.options.algorithm,
-                                .timeout = context_.timeout});
+                                .timeout = context_.timeout.usual()});
   }
 
   void use_optimizer_without_momentum() {

@@ -198,7 +198,7 @@ class AllreduceInPlace : public Strategy {
             .buffers = buffers_of(group_.rank())};
   }
 
-  Deadline deadline() const { return Deadline::in(context_.timeout); }
+  Deadline deadline() const { return context_.timeout.deadline(); }
 
   void barrier(const char* doing) {
     const Waiting waiting(context_.activity, "all-reduce of the gradients");

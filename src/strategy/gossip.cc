@@ -93,7 +93,7 @@ class Gossip : public Strategy {
       settle(*boxes_, context_.store,
              {.key = fmt::format("gossip/meeting/{}", meetings_++),
               .world = sums_.world(),
-              .deadline = Deadline::in(context_.timeout)},
+              .deadline = context_.timeout.deadline()},
              [this] { take_arrived(); });
     }
     const PhaseSpan span(context_.phases, Phase::communication);

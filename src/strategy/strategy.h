@@ -12,6 +12,7 @@
 
 #include "base/activity.h"
 #include "base/phases.h"
+#include "base/timeout.h"
 #include "cluster/store.h"
 #include "cluster/work_board.h"
 #include "optimizer/optimizer.h"
@@ -136,8 +137,8 @@ struct StrategyContext {
   std::int64_t epoch = 0;  ///< Of the membership: the number of this group of workers.
   std::int64_t steps_per_epoch = 1;
   int servers = 0;
-  Duration timeout;  ///< For any one wait for a peer.
-  int cores = 1;     ///< That the local ranks may use, counted before pinning.
+  Timeout timeout;  ///< For any one wait for a peer.
+  int cores = 1;    ///< That the local ranks may use, counted before pinning.
 };
 
 /// The strategy `context.options.kind` names. All workers call it together.

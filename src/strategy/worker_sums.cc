@@ -10,11 +10,11 @@ namespace cohort {
 WorkerSums::WorkerSums(const StrategyContext& context)
     : timeout_(context.timeout),
       activity_(context.activity),
-      transport_(context.engine.connect(Deadline::in(context.timeout))),
+      transport_(context.engine.connect(context.timeout.deadline())),
       executor_(*transport_) {}
 
 CollectiveOptions WorkerSums::options(const char* algorithm) {
-  return {.deadline = Deadline::in(timeout_), .tag = tag_++, .algorithm = algorithm};
+  return {.deadline = timeout_.deadline(), .tag = tag_++, .algorithm = algorithm};
 }
 
 void WorkerSums::sum(std::span<float> values) {

@@ -36,7 +36,7 @@ class WorkerSums {
  private:
   CollectiveOptions options(const char* algorithm);
 
-  Duration timeout_;
+  Timeout timeout_;
   Activity* activity_;
   std::unique_ptr<Transport> transport_;
   Executor executor_;

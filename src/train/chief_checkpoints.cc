@@ -1,13 +1,13 @@
 #include "train/chief_checkpoints.h"
 
+#include "base/activity.h"
 #include "base/fail.h"
+#include "base/file_lock.h"
+#include "base/files.h"
 #include "base/log.h"
 
 namespace cohort {
 namespace {
-
-/// Longer than a disk that works needs for any model that fits into memory.
-constexpr double kLongestWriteSeconds = 600;
 
 std::string saved_sentence(std::int64_t step, const std::filesystem::path& path, double seconds) {
   return fmt::format("checkpoint of step {} saved in {:.3f} s: {}", step, seconds, path.string());
@@ -42,13 +42,13 @@ bool ChiefCheckpoints::due(std::int64_t step, Clock::time_point now) {
 
 void ChiefCheckpoints::save(const CheckpointPlace& place, Model& model, const Fill& fill) {
   fill_snapshot(place, model, fill);
-  writer_.start([this] { return folder_.write(snapshot_.content()); });
+  writer_.start([this] { return write(); });
 }
 
 void ChiefCheckpoints::save_now(const CheckpointPlace& place, Model& model, const Fill& fill) {
   fill_snapshot(place, model, fill);
   const auto start = Clock::now();
-  const std::filesystem::path path = folder_.write(snapshot_.content());
+  const std::filesystem::path path = write();
   log_info("{}", saved_sentence(snapshot_.state().step, path, seconds_since(start)));
 }
 
@@ -61,10 +61,24 @@ void ChiefCheckpoints::finish(const CheckpointPlace& place, Model& model, const 
   }
 }
 
+std::filesystem::path ChiefCheckpoints::write() {
+  create_folder(folder_.path());
+  const FileLock lock(folder_.path() / ".lock", Deadline::in(kLongestWork),
+                      [this] { return !has_duty_; });
+  return folder_.write(snapshot_.content());
+}
+
+void ChiefCheckpoints::take_over() {
+  if (has_duty_.exchange(true)) return;
+  saved_step_.reset();  // Others have saved since.
+  saved_at_ = Clock::now();
+}
+
 void ChiefCheckpoints::settle() {
-  if (!writer_.wait(Deadline::in_seconds(kLongestWriteSeconds))) {
-    fail(ErrorCode::timeout, "the checkpoint of step {} is still being written after {} s",
-         snapshot_.state().step, kLongestWriteSeconds);
+  if (!writer_.wait(Deadline::in(kLongestWork))) {
+    fail(ErrorCode::timeout, "the checkpoint of step {} is still being written after {} minutes",
+         snapshot_.state().step,
+         std::chrono::duration_cast<std::chrono::minutes>(kLongestWork).count());
   }
   report_finished();
 }

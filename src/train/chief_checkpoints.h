@@ -2,6 +2,7 @@
 
 #include <cohort/job.h>
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -16,6 +17,11 @@ namespace cohort {
 /// The chief's checkpoints, in the folder `checkpoints` of the run: when one is due, and writing it
 /// while training goes on. One that could not be written is a warning, and the next is tried; what
 /// becomes of each is said in the log. For the chief's own thread.
+///
+/// When another worker becomes chief, what is being written goes on: nobody waits for a disk to
+/// form a group. The new chief's checkpoints wait, in the background too, until the folder's lock
+/// is free; one of a worker that is not chief any more and has not got the lock by then is left
+/// out, because it would come after a newer one.
 class ChiefCheckpoints {
  public:
   /// Copies everything into a state whose memory it may use again.
@@ -34,7 +40,11 @@ class ChiefCheckpoints {
   /// Fills and writes; returns when it is on the disk. Throws Error where it is not.
   void save_now(const CheckpointPlace& place, Model& model, const Fill& fill);
 
-  /// Returns when nothing is being written any more.
+  /// This worker is chief, or not any more.
+  void take_over();
+  void hand_over() { has_duty_ = false; }
+
+  /// Returns when nothing is being written any more. Throws Error(timeout) after kLongestWork.
   void settle();
 
   /// After the last step: a checkpoint of the end, where the job asks for checkpoints at all.
@@ -42,12 +52,14 @@ class ChiefCheckpoints {
 
  private:
   void fill_snapshot(const CheckpointPlace& place, Model& model, const Fill& fill);
+  std::filesystem::path write();
   void report_finished();
 
   const Job& job_;
   CheckpointFolder folder_;
   TrainingSnapshot snapshot_;               // The writer's while it is busy.
   std::optional<std::int64_t> saved_step_;  // The step asked about when the last one was filled.
+  std::atomic<bool> has_duty_ = true;       // Read by the writer too.
   std::int64_t asked_step_ = 0;
   Clock::time_point saved_at_ = Clock::now();
   BackgroundWriter writer_;  // The last member: its end waits for a job that uses the others.

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/failpoint.h"
+#include "base/file_lock.h"
 #include "base/files.h"
 
 namespace cohort {
@@ -128,6 +129,54 @@ TEST_F(ChiefCheckpointsTest, AFailureAtTheEndIsAWarning) {
   job_.checkpoint.every_steps = 10;
   set_failpoints("checkpoint.begin=error");
   EXPECT_NO_THROW(ChiefCheckpoints(folder_.path(), job_).finish(kPlace, *model_, filled(5)));
+}
+
+class HandOverTest : public ChiefCheckpointsTest {
+ protected:
+  HandOverTest() {
+    job_.checkpoint.every_steps = 1;
+    create_folder(folder_.path() / "checkpoints" / ".part-of-another");
+    written_by_another_.emplace(folder_.path() / "checkpoints" / ".lock", Deadline::in_seconds(60));
+  }
+
+  bool another_is_disturbed() const {
+    return !std::filesystem::exists(folder_.path() / "checkpoints" / ".part-of-another");
+  }
+
+  std::optional<FileLock> written_by_another_;
+};
+
+TEST_F(HandOverTest, TheNewChiefWaitsInTheBackgroundForTheOldOnesCheckpoint) {
+  ChiefCheckpoints checkpoints(folder_.path(), job_);
+  checkpoints.save(kPlace, *model_, filled(10));
+  EXPECT_FALSE(checkpoints.due(11)) << "it is still to be written";
+  EXPECT_FALSE(another_is_disturbed());
+  written_by_another_.reset();
+  checkpoints.settle();
+  EXPECT_EQ(newest(), 10);
+}
+
+TEST_F(HandOverTest, WhoIsNotChiefAnyMoreDoesNotBeginToWrite) {
+  ChiefCheckpoints checkpoints(folder_.path(), job_);
+  checkpoints.save(kPlace, *model_, filled(10));
+  checkpoints.hand_over();
+  checkpoints.settle();
+  EXPECT_FALSE(another_is_disturbed());
+  written_by_another_.reset();
+  EXPECT_EQ(newest(), -1);
+}
+
+TEST_F(HandOverTest, WhoIsChiefAgainLooksWhatOthersHaveSaved) {
+  written_by_another_.reset();
+  ChiefCheckpoints checkpoints(folder_.path(), job_);
+  ASSERT_TRUE(checkpoints.due(10));
+  checkpoints.save_now(kPlace, *model_, filled(10));
+  checkpoints.hand_over();
+  ChiefCheckpoints(folder_.path(), job_).save_now(kPlace, *model_, filled(20));
+  checkpoints.take_over();
+  job_.checkpoint.every_steps = 15;
+  EXPECT_FALSE(checkpoints.due(22));
+  EXPECT_TRUE(checkpoints.due(30));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ void Groups::lost(const ProcessPlan& plan) {
   lost_in_view_ = true;
   for (const int worker : plan.ranks) {
     members_.lose(worker);
-    control_.slot(worker).activity.waiting.store(nullptr);
+    control_.slot(worker).activity.clear();
     control_.slot(worker).held_step.store(kHoldsNothing);
   }
   if (!plan.servers.empty()) members_.need_new_view();
@@ -148,27 +148,26 @@ void Groups::ask_for_pause() {
   const std::int64_t epoch = view().epoch;
   if (!control_.pause_requested(epoch)) {
     control_.request_pause(epoch);
-    pause_by_ = Deadline::in_seconds(cluster_.timeout_seconds);
+    pause_by_ = pause_deadline();
   }
-  if (somebody_moves()) pause_by_ = Deadline::in_seconds(cluster_.timeout_seconds);
+  // A worker that is asked to pause may have much to do before.
+  const bool moves = movement_.look(control_, view().workers, Clock::now());
+  if (moves) pause_by_ = pause_deadline();
   if (!pause_by_.passed()) return;
-  for (const int worker : view().workers) {
-    if (!members_.is_training(worker)) continue;
-    tasks_.end_worker(
-        worker, fmt::format("did not pause within {} s and was ended", cluster_.timeout_seconds));
+  std::vector<int> not_paused = view().workers;
+  std::erase_if(not_paused, [&](int worker) { return !members_.is_training(worker); });
+  for (const int worker : in_the_way(control_, not_paused)) {
+    tasks_.end_worker(worker, fmt::format("did not pause within {} s and was ended",
+                                          1.5 * cluster_.timeout_seconds));
   }
+  // Those who only waited for them pause now.
+  pause_by_ = pause_deadline();
 }
 
-/// A worker that is asked to pause may have much to do before.
-bool Groups::somebody_moves() {
-  std::int64_t progress = 0;
-  for (const int worker : view().workers) {
-    const WorkerSlot& slot = control_.slot(worker);
-    const WorkerState state = slot.state.load();
-    if (state == WorkerState::validating || state == WorkerState::saving) return true;
-    progress += slot.step.load();
-  }
-  return progress != std::exchange(last_progress_, progress);
+/// Later than the workers give up one that does not come: who waits for it in vain pauses by
+/// itself.
+Deadline Groups::pause_deadline() const {
+  return Deadline::in_seconds(1.5 * cluster_.timeout_seconds);
 }
 
 /// All that are left have paused: whether nothing shall follow.
@@ -195,7 +194,7 @@ void Groups::start_servers(const View& view) {
 
 void Groups::publish(const View& view) {
   lost_in_view_ = false;
-  last_progress_ = -1;
+  movement_ = {};
   for (int worker = 0; worker < static_cast<int>(control_.slots().size()); ++worker) {
     if (!members_.has(worker)) control_.slot(worker).sent_away.store(true);
   }

@@ -7,6 +7,7 @@
 #include "cluster/membership.h"
 #include "cluster/tcp_store.h"
 #include "train/launch.h"
+#include "train/movement.h"
 #include "train/tasks.h"
 
 namespace cohort {
@@ -51,7 +52,7 @@ class Groups {
   void note_broken_by_itself(int worker);
   void end_absent();
   void ask_for_pause();
-  bool somebody_moves();
+  Deadline pause_deadline() const;
   bool must_end();
   void tell_the_end();
   void start_servers(const View& view);
@@ -73,7 +74,7 @@ class Groups {
   int good_world_ = 0;  // Of the last group that was asked to pause: it had worked.
   std::optional<WorkerFailure> hopeless_;
   std::map<int, Deadline> come_by_;  // Of workers that were started.
-  std::int64_t last_progress_ = -1;
+  Movement movement_;
   std::optional<Clock::time_point> lost_at_;
   Deadline pause_by_ = Deadline::in(Duration::zero());
 };

@@ -30,9 +30,10 @@ class Seat {
   struct Group {
     std::unique_ptr<Store> store;
     std::unique_ptr<Engine> engine;  // Uses the store, so it goes first.
+    bool watched = false;            ///< Waiting in the store ends when one of the group is lost.
   };
   /// All workers of the group come together.
-  virtual Group join(const View& view) = 0;
+  virtual Group join(const View& view, Deadline deadline) = 0;
 };
 
 }  // namespace cohort

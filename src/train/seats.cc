@@ -61,10 +61,11 @@ View RegroupingSeat::wait_for(std::int64_t epoch) {
   }
 }
 
-Seat::Group RegroupingSeat::join(const View& view) {
+Seat::Group RegroupingSeat::join(const View& view, Deadline deadline) {
   slot_.awaited_epoch.store(0);
   Group group;
   group.store = group_store(store_, control_, view.epoch);
+  group.watched = true;
   if (view.world() == 1) {
     group.engine = std::make_unique<LonelyEngine>();
     return group;
@@ -74,7 +75,7 @@ Seat::Group RegroupingSeat::join(const View& view) {
                               .world = view.world(),
                               .address = store_.local_address(),
                               .cores = options_.cores},
-                             *group.store, Deadline::in_seconds(options_.cluster.timeout_seconds));
+                             *group.store, deadline);
   return group;
 }
 
@@ -88,7 +89,7 @@ View OnlySeat::next(std::int64_t after, std::int64_t) {
   return {.epoch = after + 1};
 }
 
-Seat::Group OnlySeat::join(const View& view) {
+Seat::Group OnlySeat::join(const View& view, Deadline) {
   Group group;
   group.store = group_store(store_, control_, view.epoch);
   group.engine = std::move(engine_);

@@ -32,7 +32,7 @@ class RegroupingSeat : public Seat {
   View first() override;
   bool has_next() const override { return true; }
   View next(std::int64_t after, std::int64_t step) override;
-  Group join(const View& view) override;
+  Group join(const View& view, Deadline deadline) override;
 
  private:
   View wait_for(std::int64_t epoch);
@@ -60,7 +60,7 @@ class OnlySeat : public Seat {
   View first() override;
   bool has_next() const override { return false; }
   View next(std::int64_t after, std::int64_t step) override;
-  Group join(const View& view) override;
+  Group join(const View& view, Deadline deadline) override;
 
  private:
   std::int64_t epoch_;

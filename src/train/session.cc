@@ -18,11 +18,6 @@ namespace {
 
 constexpr std::int64_t kValidationChunk = 256;
 
-std::unique_ptr<Strategy> make_strategy_at(const char* point, const StrategyContext& context) {
-  failpoint(point);
-  return make_strategy(context);
-}
-
 }  // namespace
 
 Session::Session(WorkerLife& life, const View& view, Seat::Group& group, const TrainingState* start)
@@ -35,7 +30,7 @@ Session::Session(WorkerLife& life, const View& view, Seat::Group& group, const T
       optimizer_(make_optimizer(job_.train.optimizer)),
       loss_(make_loss(job_.train)),
       model_(make_model(job_.model, life.run.data.spec, job_.seed)),
-      strategy_(make_strategy_at("worker.rendezvous", strategy_context(start))),
+      strategy_(make_strategy_with_all(group.watched, start)),
       pace_(strategy_->pace()),
       step_(strategy_->first_step()),
       loader_(life.run.data.train, loader_options(), preparation()),
@@ -50,6 +45,24 @@ Session::Session(WorkerLife& life, const View& view, Seat::Group& group, const T
                     pace_.hands_out_work && logged >= 0 ? logged : std::max(step_, logged),
                     [this] { return bytes_sent(); });
   log_info("rank {} of {}: {}", rank_, view_.world(), strategy_->describe());
+}
+
+std::unique_ptr<Strategy> Session::make_strategy_with_all(bool watched,
+                                                          const TrainingState* start) {
+  failpoint("worker.rendezvous");
+  if (view_.world() > 1) come_together(watched);
+  return make_strategy(strategy_context(start));
+}
+
+// To make a model, or to read it, may take long, and longer for one than for another. So all wait
+// here until everybody has done so; from here on nobody has reason to be late. They wait in the
+// store, where the launcher can end it when one of them is lost: then they have much time.
+// Elsewhere being late is the only sign of a loss.
+void Session::come_together(bool watched) {
+  std::optional<Timeout::Longer> longer;
+  if (watched) longer.emplace(life_.timeout, kLongestWork);
+  if (store_.add("models", 1) == view_.world()) store_.set("models/all", "made");
+  store_.get("models/all", life_.timeout.deadline());
 }
 
 StrategyContext Session::strategy_context(const TrainingState* start) {
@@ -68,8 +81,7 @@ StrategyContext Session::strategy_context(const TrainingState* start) {
           .epoch = view_.epoch,
           .steps_per_epoch = steps_per_epoch(life_.run.data.train->size(), job_.train.batch),
           .servers = static_cast<int>(job_.cluster.servers),
-          .timeout = std::chrono::duration_cast<Duration>(
-              std::chrono::duration<double>(job_.cluster.timeout_seconds)),
+          .timeout = life_.timeout,
           .cores = life_.run.cores};
 }
 
@@ -107,7 +119,7 @@ void Session::take_or_hand_over_duty() {
   ControlBlock& control = life_.run.control;
   if (!writes_run_folder()) {
     life_.log.reset();
-    life_.checkpoints.reset();
+    if (life_.checkpoints) life_.checkpoints->hand_over();
     return;
   }
   control.set_chief(life_.worker);
@@ -123,6 +135,7 @@ void Session::take_or_hand_over_duty() {
   }
   control.set_logged_step(goes_on_after);
   if (!life_.checkpoints) life_.checkpoints.emplace(life_.run.run_dir, job_);
+  life_.checkpoints->take_over();
 }
 
 Session::End Session::run() {
@@ -140,7 +153,7 @@ Session::End Session::run() {
     after_step(outcome);
   }
   failpoint("worker.shutdown");
-  strategy_->meet();
+  meet();
   const bool paused = anybody_stopped();
   step_log_->write_rest(!paused || ends());
   if (paused) {
@@ -149,6 +162,13 @@ Session::End Session::run() {
   }
   finish();
   return End::finished;
+}
+
+void Session::meet() {
+  std::optional<Timeout::Longer> longer;
+  const bool chief_may_validate = !pace_.lockstep && job_.train.validate == "epoch";
+  if (chief_may_validate) longer.emplace(life_.timeout, kLongestWork);
+  strategy_->meet();
 }
 
 void Session::carry(TrainingState& state) {
@@ -273,7 +293,7 @@ void Session::after_step(const StepOutcome& outcome) {
 }
 
 void Session::save_checkpoint_if_due() {
-  if (!life_.checkpoints || !life_.checkpoints->due(step_)) return;
+  if (!writes_run_folder() || !life_.checkpoints->due(step_)) return;
   const PhaseSpan span(life_.phases, Phase::checkpoint);
   life_.checkpoints->save(checkpoint_place(), *model_,
                           [this](TrainingState& state) { strategy_->save_state(state); });
@@ -322,6 +342,7 @@ void Session::run_validation(EvaluationBatches& batches, const SumOverWorkers& s
 // In lockstep all workers come here in the same step, before any of them has applied it. Otherwise
 // only the worker whose loss it is, which has not passed it on.
 void Session::stop_diverged(int rank) {
+  const Timeout::Longer longer(life_.timeout, kLongestWork);
   const bool saves = writes_run_folder();
   step_log_->write_rest(true);
   const bool saved = saves && save_model_file();
@@ -362,6 +383,7 @@ void Session::save_before_end() {
   fill_result();
   if (!ends() || !writes_run_folder()) return;
   life_.slot.state.store(WorkerState::saving);
+  const Working working(life_.slot.activity, "saving");
   save_model_file();
   life_.checkpoints->save_now(checkpoint_place(), *model_,
                               [this](TrainingState& state) { strategy_->save_state(state); });
@@ -389,8 +411,11 @@ void Session::finish() {
   if (job_.train.validate != "never") {
     run_validation(evaluation_, [this](auto sums) { strategy_->sum_over_workers(sums); });
   }
+  // The chief may take long to save; so nobody is in a hurry.
+  const Timeout::Longer longer(life_.timeout, kLongestWork);
   if (writes_run_folder()) {
     life_.slot.state.store(WorkerState::saving);
+    const Working working(life_.slot.activity, "saving");
     save_model_file();
     life_.checkpoints->finish(checkpoint_place(), *model_,
                               [this](TrainingState& state) { strategy_->save_state(state); });

@@ -39,12 +39,15 @@ class Session {
  private:
   bool is_chief() const { return rank_ == 0; }
   bool writes_run_folder() const { return is_chief() && !life_.run.run_dir.empty(); }
+  std::unique_ptr<Strategy> make_strategy_with_all(bool watched, const TrainingState* start);
+  void come_together(bool watched);
   StrategyContext strategy_context(const TrainingState* start);
   BatchOptions loader_options() const;
   BatchLoader::Preparation preparation() const;
   void agree_on_validation();
   void take_or_hand_over_duty();
 
+  void meet();
   bool next_step();
   StepOutcome train_step();
   torch::Tensor weighted_loss(const LoadedBatch& loaded);

@@ -40,6 +40,18 @@ std::vector<int> awaited_ranks(const std::vector<Wait>& waits) {
   return ranks;
 }
 
+/// What those who are waited for are at, as far as they say it.
+std::string busy_with(const ControlBlock& control, const View& view,
+                      const std::vector<int>& ranks) {
+  std::string text;
+  for (const int rank : ranks) {
+    const int worker = view.workers[static_cast<std::size_t>(rank)];
+    const char* what = control.slot(worker).activity.working.load(std::memory_order_acquire);
+    if (what != nullptr) text += fmt::format("; rank {} is {}", rank, what);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::optional<std::string> StallReport::look(const ControlBlock& control, const View& view,
@@ -58,10 +70,11 @@ std::optional<std::string> StallReport::look(const ControlBlock& control, const 
   told_since_ = longest.since;
   tell_again_ = now + kStall;
   const auto ranks = awaited_ranks(waits);
-  return fmt::format("waiting {} s for rank{} {} in step {}, {}{}",
+  return fmt::format("waiting {} s for rank{} {} in step {}, {}{}{}",
                      std::chrono::duration_cast<std::chrono::seconds>(waited).count(),
                      ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "), longest.step + 1,
-                     longest.what, longest.index < 0 ? "" : fmt::format(" {}", longest.index));
+                     longest.what, longest.index < 0 ? "" : fmt::format(" {}", longest.index),
+                     busy_with(control, view, ranks));
 }
 
 }  // namespace cohort

@@ -12,7 +12,8 @@ namespace cohort {
 class StallReport {
  public:
   /// A sentence, where workers of this group have waited for at least ten seconds and nothing was
-  /// said of it in the last ten: "waiting 10 s for ranks 3, 7 in step 120, sum of the gradients".
+  /// said of it in the last ten: "waiting 10 s for ranks 3, 7 in step 120, sum of the gradients",
+  /// and what those are busy with.
   std::optional<std::string> look(const ControlBlock& control, const View& view,
                                   Clock::time_point now);
 

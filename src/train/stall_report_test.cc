@@ -46,6 +46,13 @@ TEST_F(StallReportTest, WhereAllWaitNamesThoseFurthestBehind) {
             "waiting 12 s for rank 2 in step 8, sum of the gradients");
 }
 
+TEST_F(StallReportTest, SaysWhatTheAwaitedAreBusyWith) {
+  for (int worker = 1; worker < 4; ++worker) wait(worker, 60, now_ - 12s);
+  const Working working(control_.slot(0).activity, "saving");
+  EXPECT_EQ(report_.look(control_, view_, now_),
+            "waiting 12 s for rank 0 in step 61, sum of the gradients; rank 0 is saving");
+}
+
 TEST_F(StallReportTest, SaysWhichBucketItIs) {
   wait(0, 119, now_ - 10s, 2);
   EXPECT_EQ(report_.look(control_, View{.epoch = 1, .workers = {0, 1}}, now_),

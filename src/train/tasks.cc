@@ -57,7 +57,7 @@ void Tasks::clear_slots(const ProcessPlan& plan) const {
     slot.ready_step.store(-1);
     slot.sent_away.store(false);
     slot.finished.store(false);
-    slot.activity.waiting.store(nullptr);
+    slot.activity.clear();
     slot.own_samples_per_second.store(0);
     slot.state.store(WorkerState::starting);
   }

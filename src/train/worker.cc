@@ -24,6 +24,7 @@ class Worker {
       view = seat_.next(view.epoch, steps_done());
     }
     life_.log.reset();
+    finish_writing();
     life_.trace.write(life_.run.run_dir, life_.worker);
     life_.slot.state.store(WorkerState::done);
   }
@@ -44,9 +45,18 @@ class Worker {
       put_text(life_.slot.error, error.what());
     }
     leave();
-    // Should another one be chief in the next group, it must be the only one who writes.
-    if (life_.checkpoints) life_.checkpoints->settle();
     return false;
+  }
+
+  /// A checkpoint may still be on its way to the disk.
+  void finish_writing() {
+    if (!life_.checkpoints) return;
+    const Working working(life_.slot.activity, "finishing a checkpoint");
+    try {
+      life_.checkpoints->settle();
+    } catch (const Error& error) {
+      log_warn("{}", error.what());
+    }
   }
 
   /// What another group of workers may not suffer from. Everything else would happen there again.
@@ -59,6 +69,7 @@ class Worker {
   /// The session of the group before is kept until there is a new one: should the chief be lost
   /// meanwhile, this worker still has what it needs to take over.
   Session& session_in(const View& view) {
+    const Working working(life_.slot.activity, "forming a group");
     forming_ = true;
     const bool chief = view.rank_of(life_.worker) == 0;
     if (session_ && (chief || session_->all_carry())) {
@@ -67,13 +78,20 @@ class Worker {
       group_ = {};
     }
     if (chief && !state_) state_ = state_from_disk(life_.run, view.epoch);
-    Seat::Group group = seat_.join(view);
+    Seat::Group group = join(view);
     auto session = std::make_unique<Session>(life_, view, group, state_ ? &*state_ : nullptr);
     state_.reset();
     session_ = std::move(session);
     group_ = std::move(group);
     forming_ = false;
     return *session_;
+  }
+
+  /// The chief may have to read a checkpoint first. See Session::come_together.
+  Seat::Group join(const View& view) {
+    std::optional<Timeout::Longer> longer;
+    if (seat_.has_next()) longer.emplace(life_.timeout, kLongestWork);
+    return seat_.join(view, life_.timeout.deadline());
   }
 
   std::int64_t steps_done() const {

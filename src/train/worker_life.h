@@ -18,12 +18,14 @@ struct WorkerLife {
         worker(number),
         slot(its_run.control.slot(number)),
         total_steps(cohort::total_steps(run.job.train, run.data.train->size())),
+        timeout(std::chrono::duration<double>(run.job.cluster.timeout_seconds)),
         trace(run.job.log.trace, phases) {}
 
   const WorkerRun& run;
   int worker;
   WorkerSlot& slot;
   std::int64_t total_steps;
+  Timeout timeout;  ///< Of all its waits for peers.
 
   PhaseClock phases;
   WorkerTrace trace;
@@ -34,8 +36,8 @@ struct WorkerLife {
   double wait_in_steps = 0;
   Traffic traffic_before = {};  ///< In earlier groups.
 
-  /// While it is the chief.
-  std::optional<ChiefLog> log;
+  std::optional<ChiefLog> log;  ///< While it is the chief.
+  /// Since it was the chief: it may still be writing when it is not any more.
   std::optional<ChiefCheckpoints> checkpoints;
 };
 
