@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <optional>
 
 #include "base/deadline.h"
 #include "base/files.h"
 #include "chaos/fault_schedule.h"
 #include "chaos/leftovers.h"
+#include "chaos/movement.h"
 #include "chaos/report.h"
 #include "chaos/round.h"
 
@@ -28,6 +30,7 @@ std::string replay_command(const ChaosOptions& options) {
                                     options.seed, options.minutes);
   if (options.events > 0) command += fmt::format(" --events {}", options.events);
   if (!options.strategies.empty()) command += " --strategies " + options.strategies;
+  if (!options.slow_disk.empty()) command += " --slow-disk " + options.slow_disk.string();
   for (const std::string& setting : options.overrides) command += " --set '" + setting + "'";
   return command;
 }
@@ -41,7 +44,7 @@ int events_in_round(const ChaosOptions& options, std::size_t strategies) {
 std::string outcome(const EventResult& result) {
   const std::string what =
       fmt::format("  {} of the {}", name_of(result.event.fault), name_of(result.event.role));
-  if (!result.happened) return what + ": the run was over before";
+  if (!result.happened) return what + ": it did not happen before the run was over";
   const std::string where = fmt::format("{} ({}) after step {}", what, result.target, result.step);
   if (!result.recovered) return where + ": NOT RECOVERED";
   return fmt::format("{}: a later step after {:.2f} s", where, result.recovery_seconds);
@@ -60,11 +63,12 @@ int run_chaos(const ChaosOptions& options) {
   const auto strategies = choose_strategies(options.strategies, options.size);
   const Deadline end = Deadline::in_seconds(60 * options.minutes);
   const int in_round = events_in_round(options, strategies.size());
-  FaultSchedule schedule(options.seed, strategies);
+  FaultSchedule schedule(options.seed, strategies, !options.slow_disk.empty());
   adopt_orphans();
   create_folder(options.folder);
   say(fmt::format("seed {}; to do this again: {}", options.seed, replay_command(options)));
 
+  std::optional<MovementJob> movement;
   std::map<std::string, FinishedRun> quiet;
   std::vector<RoundResult> rounds;
   int happened = 0;
@@ -75,8 +79,11 @@ int run_chaos(const ChaosOptions& options) {
       plan.events.resize(std::min(plan.events.size(), left));
     }
     const std::string& name = plan.strategy.name;
-    if (!quiet.contains(name)) quiet[name] = run_quietly(options, plan.strategy);
-    rounds.push_back(run_round(options, plan, quiet[name]));
+    if (plan.strategy.movement && !movement) movement.emplace(options);
+    MovementJob* const moves = plan.strategy.movement ? &*movement : nullptr;
+    const ChaosOptions& used = moves != nullptr ? moves->options() : options;
+    if (!quiet.contains(name)) quiet[name] = run_quietly(used, plan.strategy);
+    rounds.push_back(run_round(used, plan, quiet[name], moves));
     happened +=
         static_cast<int>(std::ranges::count(rounds.back().events, true, &EventResult::happened));
     tell(rounds.back());

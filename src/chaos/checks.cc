@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/fail.h"
 #include "chaos/run_watch.h"
+#include "chaos/shard_agreement.h"
 #include "checkpoint/safetensors.h"
 
 namespace cohort {
@@ -13,6 +16,8 @@ namespace {
 
 constexpr double kParameterTolerance = 1e-4;
 constexpr double kAccuracyTolerance = 0.005;
+/// Pieces of a step, one after the other, move a model not quite as far as the whole does at once.
+constexpr double kMovementTolerance = 0.02;
 
 /// Of a run that logs every step.
 std::string wrong_step_lines(const FinishedRun& run, std::int64_t steps) {
@@ -26,6 +31,19 @@ std::string wrong_step_lines(const FinishedRun& run, std::int64_t steps) {
   missing += steps - last;
   if (missing <= run.losses) return "";
   return fmt::format("metrics.jsonl lacks {} of {} steps", missing, steps);
+}
+
+std::string wrong_movement(double moved, double steps) {
+  if (std::abs(moved - steps) <= kMovementTolerance * steps) return "";
+  return fmt::format("the model was moved as far as by {:.0f} steps, but {:.0f} were made", moved,
+                     steps);
+}
+
+/// Where every part of every step is a push of its own.
+std::optional<std::int64_t> pushes_of(const TestedStrategy& strategy,
+                                      const nlohmann::json& summary) {
+  if (strategy.steps_per_push != 1) return std::nullopt;
+  return summary.at("steps").get<std::int64_t>() * summary.at("workers").get<std::int64_t>();
 }
 
 }  // namespace
@@ -70,6 +88,15 @@ std::vector<std::string> differences(const TestedStrategy& strategy, const Finis
     compare("samples");
     const std::string wrong =
         wrong_step_lines(disturbed, disturbed.summary.at("steps").get<std::int64_t>());
+    if (!wrong.empty()) found.push_back(wrong);
+  }
+  if (!strategy.lockstep && strategy.servers > 0) {
+    const auto pushes = pushes_of(strategy, disturbed.summary);
+    std::ranges::move(shard_disagreements(disturbed.summary, pushes), std::back_inserter(found));
+  }
+  if (disturbed.moved_steps) {
+    const std::string wrong =
+        wrong_movement(*disturbed.moved_steps, disturbed.summary.at("steps").get<double>());
     if (!wrong.empty()) found.push_back(wrong);
   }
   if (strategy.same_parameters) {

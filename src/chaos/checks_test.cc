@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/files.h"
+#include "chaos/shard_agreement.h"
 #include "checkpoint/safetensors.h"
 
 namespace cohort {
@@ -68,6 +69,55 @@ TEST_F(ChecksTest, EachLossIsFound) {
               ElementsAre(HasSubstr("parameters")));
   other.summary = nullptr;
   EXPECT_THAT(compare(quiet, other), ElementsAre(HasSubstr("no summary.json")));
+}
+
+TEST_F(ChecksTest, AModelThatWasMovedTooFarOrNotFarEnoughIsFound) {
+  const FinishedRun quiet = run("quiet");
+  FinishedRun other = run("other");
+  other.summary["steps"] = 1000;
+  const auto loose = [&](double moved) {
+    FinishedRun same = quiet;
+    same.summary["steps"] = 1000;
+    other.moved_steps = moved;
+    return differences({.name = "s", .settings = {}, .lockstep = false}, same, other);
+  };
+  EXPECT_THAT(loose(1010), IsEmpty());
+  EXPECT_THAT(loose(1100), ElementsAre(HasSubstr("moved as far as by 1100 steps, but 1000")));
+  EXPECT_THAT(loose(900), ElementsAre(HasSubstr("as by 900 steps")));
+  EXPECT_THAT(loose(std::numeric_limits<double>::quiet_NaN()), ElementsAre(HasSubstr("moved")));
+}
+
+TEST_F(ChecksTest, ServersThatCountedDifferentPushesAreFoundWhereNobodyGoesInStep) {
+  FinishedRun quiet = run("quiet");
+  quiet.summary["workers"] = 2;
+  FinishedRun other = quiet;
+  const auto with = [&](int first, int second, bool lockstep = false, std::int64_t per_push = 1) {
+    const auto shard = [](int applied) {
+      return nlohmann::json{{"applied", applied}, {"dropped", 0}, {"missing", 0}};
+    };
+    other.summary["shards"] = {shard(first), shard(second)};
+    return differences({.name = "s",
+                        .settings = {},
+                        .servers = 2,
+                        .lockstep = lockstep,
+                        .steps_per_push = per_push},
+                       quiet, other);
+  };
+  EXPECT_THAT(with(6, 6), IsEmpty());
+  EXPECT_THAT(with(6, 5), ElementsAre(HasSubstr("server 1 has applied 5 pushes, server 0 6"),
+                                      HasSubstr("server 1 has taken 5 pushes; there were 6")));
+  EXPECT_THAT(with(7, 7), ElementsAre(HasSubstr("server 0 has taken 7"), HasSubstr("server 1")));
+  EXPECT_THAT(with(2, 2, false, 3), IsEmpty()) << "how often is not known";
+  EXPECT_THAT(with(6, 5, true), IsEmpty()) << "in step the parameters tell";
+  other.summary.erase("shards");
+  EXPECT_THAT(
+      differences({.name = "s", .settings = {}, .servers = 2, .lockstep = false}, quiet, other),
+      ElementsAre(HasSubstr("does not say")));
+}
+
+TEST_F(ChecksTest, APushThatNeverCameIsFound) {
+  const nlohmann::json summary = {{"shards", {{{"applied", 6}, {"dropped", 0}, {"missing", 1}}}}};
+  EXPECT_THAT(shard_disagreements(summary, 6), ElementsAre(HasSubstr("server 0 lacks 1 pushes")));
 }
 
 TEST_F(ChecksTest, StepsThatAreMissingOrTwiceAreFound) {

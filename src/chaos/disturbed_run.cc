@@ -13,16 +13,18 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kTick = 5ms;
+constexpr auto kNoteEvery = 500ms;
 // What the kernel needs to end a launcher's tasks after it.
 constexpr double kGoneSeconds = 2;
 
 }  // namespace
 
 DisturbedRun::DisturbedRun(const std::vector<std::string>& words,
-                           const std::filesystem::path& run_dir, double hang_seconds)
+                           const std::filesystem::path& run_dir, double hang_seconds,
+                           const std::vector<std::string>& environment)
     : hang_seconds_(hang_seconds),
       watch_(run_dir),
-      training_(words, run_dir.string() + ".log"),
+      training_(words, run_dir.string() + ".log", environment),
       processes_({training_.pid()}) {}
 
 void DisturbedRun::pump() {
@@ -41,9 +43,11 @@ void DisturbedRun::pump() {
 void DisturbedRun::note_processes() {
   std::set<pid_t> now = {training_.pid()};
   for (const SeenTask& task : watch_.tasks()) now.insert(task.pid);
-  if (now == processes_) return;
+  // A group that is formed anew makes new memory in processes that are known.
+  if (now == processes_ && Clock::now() - noted_ < kNoteEvery) return;
   processes_ = std::move(now);
   note_belongings();
+  noted_ = Clock::now();
 }
 
 void DisturbedRun::end_hanging() {

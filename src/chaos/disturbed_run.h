@@ -20,9 +20,10 @@ namespace cohort {
 /// it leaves behind.
 class DisturbedRun {
  public:
-  /// `words` follow `cohort train`; the run hangs when it makes no step for so long.
+  /// `words` follow `cohort train`; the run hangs when it makes no step for so long. `environment`:
+  /// see TrainingProcess.
   DisturbedRun(const std::vector<std::string>& words, const std::filesystem::path& run_dir,
-               double hang_seconds);
+               double hang_seconds, const std::vector<std::string>& environment = {});
 
   /// Waits a moment and looks at everything. A run that hangs is ended.
   void pump();
@@ -38,7 +39,7 @@ class DisturbedRun {
   void disturb(std::unique_ptr<Disturbance> disturbance) { disturbance_ = std::move(disturbance); }
   bool is_disturbed() const { return disturbance_ && !disturbance_->over(); }
 
-  /// Notes what the run's processes hold now, to look for it at the end.
+  /// Notes what the run's processes hold now, to look for it at the end. Done now and then anyway.
   void note_belongings() { belongings_.note(processes_); }
 
   /// Once it is over: a hang, and what is left of it, a sentence each. Processes that are left are
@@ -59,6 +60,7 @@ class DisturbedRun {
   Clock::time_point last_progress_ = Clock::now();
   std::set<pid_t> processes_;  // That run now, as far as is known.
   Belongings belongings_;
+  Clock::time_point noted_ = Clock::now();
   std::vector<std::string> problems_;
 };
 

@@ -12,9 +12,26 @@
 
 namespace cohort {
 
-/// What is done to a task. The first four come from outside while it works (exit: it ends with code
-/// 1 in a step); the others are crashes in a phase of its life.
-enum class Fault { kill, freeze, slow, exit, start, rendezvous, step, checkpoint, shutdown };
+/// What is done to a task. The first three come from outside while it works. `at_once`: it and
+/// another one are killed in the same moment. `slow_disk`: it is killed while a checkpoint is being
+/// written to a disk that takes its time. `meanwhile`: another one is killed, and it crashes in a
+/// phase of the recovery from that. `exit` ends with code 1 in a step; the rest are crashes in a
+/// phase of its life (between_pushes: when some servers have got its push and others not).
+enum class Fault {
+  kill,
+  freeze,
+  slow,
+  at_once,
+  slow_disk,
+  meanwhile,
+  exit,
+  start,
+  rendezvous,
+  step,
+  between_pushes,
+  checkpoint,
+  shutdown
+};
 
 /// The chief is the worker of rank 0; `worker` is any other.
 enum class TaskRole { worker, server, chief };
@@ -22,16 +39,19 @@ enum class TaskRole { worker, server, chief };
 const char* name_of(Fault fault);
 const char* name_of(TaskRole role);
 
-/// Whether it is done by a signal at a moment of this program's choice; otherwise a failpoint is
-/// planted in the task before the run starts.
+/// Whether a signal is sent at a moment of this program's choice.
 bool is_timed(Fault fault);
+/// Whether a failpoint is planted in the task before the run starts. `meanwhile` is both.
+bool is_planted(Fault fault);
 
 struct FaultEvent {
   Fault fault = Fault::kill;
   TaskRole role = TaskRole::worker;
-  double at = 0;      ///< When: as a share of the run's steps.
-  int pick = 0;       ///< Which of those with this role, by number modulo theirs.
-  std::string point;  ///< Where a planted fault waits.
+  double at = 0;           ///< When: as a share of the run's steps.
+  int pick = 0;            ///< Which of those with this role, by number modulo theirs.
+  std::string point = {};  ///< Where a planted fault waits.
+  /// Of at_once and meanwhile: whom the other signal is for.
+  TaskRole other = TaskRole::worker;
 
   bool operator==(const FaultEvent&) const = default;
 };
@@ -50,7 +70,8 @@ struct RoundPlan {
 /// all come first.
 class FaultSchedule {
  public:
-  FaultSchedule(std::uint64_t seed, std::vector<TestedStrategy> strategies);
+  /// With `slow_disk` there is a way to have one.
+  FaultSchedule(std::uint64_t seed, std::vector<TestedStrategy> strategies, bool slow_disk);
 
   /// With at least one and at most `most` events.
   RoundPlan next(int most);
@@ -58,20 +79,16 @@ class FaultSchedule {
  private:
   using Pair = std::pair<Fault, TaskRole>;
 
+  bool can_have(const Pair& pair, const TestedStrategy& strategy) const;
   Pair draw(const TestedStrategy& strategy, std::span<const FaultEvent> before);
+  FaultEvent event_of(const Pair& pair, const TestedStrategy& strategy);
 
   Random random_;
   std::vector<TestedStrategy> strategies_;
+  bool slow_disk_;
   int rounds_ = 0;
   std::map<Pair, int> drawn_;
   std::map<std::pair<std::string, Pair>, int> drawn_by_strategy_;
 };
-
-/// What `cohort train --faults` takes for the planted fault of these events; empty where there is
-/// none. `steps` are those of the run.
-std::string planted_faults(const RoundPlan& plan, const ClusterSize& size, std::int64_t steps);
-
-/// The number of the task a planted fault is in.
-int planted_task(const FaultEvent& event, const ClusterSize& size);
 
 }  // namespace cohort

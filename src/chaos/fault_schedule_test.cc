@@ -10,14 +10,13 @@
 namespace cohort {
 namespace {
 
-using testing::AnyOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr ClusterSize kSize{.workers = 3, .servers = 2};
 
-std::vector<RoundPlan> rounds(std::uint64_t seed, int count, const std::string& strategies = "") {
-  FaultSchedule schedule(seed, choose_strategies(strategies, kSize));
+std::vector<RoundPlan> rounds(std::uint64_t seed, int count, const std::string& strategies = "",
+                              bool slow_disk = true) {
+  FaultSchedule schedule(seed, choose_strategies(strategies, kSize), slow_disk);
   std::vector<RoundPlan> all;
   for (int i = 0; i < count; ++i) all.push_back(schedule.next(3));
   return all;
@@ -46,16 +45,16 @@ TEST(FaultSchedule, StrategiesTakeTurns) {
 
 TEST(FaultSchedule, EveryFaultReachesEveryRoleThatCanHaveIt) {
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
-    // A round has one planted fault, of which there are 14 pairs with servers.
+    // A round has one planted fault, of which there are 18 pairs with servers.
     std::map<std::string, std::set<std::pair<Fault, TaskRole>>> seen;
-    for (const RoundPlan& plan : rounds(seed, 10 * 14)) {
+    for (const RoundPlan& plan : rounds(seed, 15 * 18)) {
       for (const FaultEvent& event : plan.events)
         seen[plan.strategy.name].insert({event.fault, event.role});
     }
-    EXPECT_EQ(seen.size(), 10u);
+    EXPECT_EQ(seen.size(), 15u);
     for (const auto& [name, pairs] : seen) {
-      const bool servers = choose_strategies(name, kSize).front().has_servers;
-      EXPECT_EQ(pairs.size(), servers ? 23u : 17u) << name << ", seed " << seed;
+      const bool servers = choose_strategies(name, kSize).front().servers > 0;
+      EXPECT_EQ(pairs.size(), servers ? 33u : 23u) << name << ", seed " << seed;
     }
   }
 }
@@ -65,7 +64,30 @@ TEST(FaultSchedule, AHundredEventsReachAllPairs) {
   for (const RoundPlan& plan : rounds(5, 34)) {
     for (const FaultEvent& event : plan.events) seen.insert({event.fault, event.role});
   }
-  EXPECT_EQ(seen.size(), 23u);
+  EXPECT_EQ(seen.size(), 33u);
+}
+
+TEST(FaultSchedule, WhatNeedsASecondServerOrASlowDiskIsNotDrawnWithout) {
+  FaultSchedule schedule(1, all_tested_strategies({.workers = 3, .servers = 1}), false);
+  for (int i = 0; i < 200; ++i) {
+    for (const FaultEvent& event : schedule.next(3).events) {
+      EXPECT_NE(event.fault, Fault::between_pushes);
+      EXPECT_NE(event.fault, Fault::slow_disk);
+    }
+  }
+}
+
+TEST(FaultSchedule, EveryPhaseOfARecoveryIsDisturbedAfterTheLossOfEveryRole) {
+  std::set<std::pair<std::string, TaskRole>> seen;
+  for (const RoundPlan& plan : rounds(2, 600)) {
+    for (const FaultEvent& event : plan.events) {
+      if (event.fault != Fault::meanwhile) continue;
+      EXPECT_EQ(event, plan.events.front()) << "it counts the groups before it";
+      EXPECT_FALSE(event.role == TaskRole::chief && event.other == TaskRole::chief);
+      seen.insert({event.point, event.other});
+    }
+  }
+  EXPECT_EQ(seen.size(), 4u * 3u);
 }
 
 TEST(FaultSchedule, ARoundHasAtMostOnePlantedFaultAndKeepsItsTaskAlive) {
@@ -73,53 +95,34 @@ TEST(FaultSchedule, ARoundHasAtMostOnePlantedFaultAndKeepsItsTaskAlive) {
     int planted = 0;
     double last = 0;
     for (const FaultEvent& event : plan.events) {
-      if (!is_timed(event.fault)) ++planted;
-      EXPECT_EQ(event.point.empty(), is_timed(event.fault));
+      if (is_planted(event.fault)) ++planted;
+      EXPECT_EQ(event.point.empty(), !is_planted(event.fault));
       EXPECT_GT(event.at, last);
       EXPECT_LT(event.at, 0.9);
       last = event.at;
-      EXPECT_TRUE(event.role != TaskRole::server || plan.strategy.has_servers);
+      EXPECT_TRUE(event.role != TaskRole::server || plan.strategy.servers > 0);
     }
     EXPECT_LE(planted, 1);
     for (const FaultEvent& event : plan.events) {
       if (event.fault != Fault::shutdown) continue;
       EXPECT_EQ(event, plan.events.back());
       EXPECT_EQ(std::ranges::count(plan.events, event.role, &FaultEvent::role), 1);
+      EXPECT_EQ(std::ranges::count(plan.events, Fault::at_once, &FaultEvent::fault), 0);
     }
   }
 }
 
 TEST(FaultSchedule, AskedForFewEventsItPlansFew) {
-  FaultSchedule schedule(1, choose_strategies("gossip", kSize));
+  FaultSchedule schedule(1, choose_strategies("gossip", kSize), false);
   EXPECT_EQ(schedule.next(1).events.size(), 1u);
   EXPECT_EQ(schedule.next(0).events.size(), 1u);
 }
 
-RoundPlan with(FaultEvent event, const std::string& strategy = "averaging-sync") {
-  return {.number = 1, .strategy = choose_strategies(strategy, kSize).front(), .events = {event}};
-}
-
-TEST(PlantedFaults, NameTheTaskThePointAndThePassing) {
-  const FaultEvent step{
-      .fault = Fault::step, .role = TaskRole::worker, .at = 0.5, .pick = 3, .point = "worker.step"};
-  EXPECT_EQ(planted_faults(with(step), kSize, 800), "worker-2:worker.step=kill@400");
-  const FaultEvent chief{
-      .fault = Fault::exit, .role = TaskRole::chief, .at = 0.5, .pick = 3, .point = "worker.step"};
-  EXPECT_EQ(planted_faults(with(chief), kSize, 800), "worker-0:worker.step=exit@400");
-  // Servers hear of every eighth step.
-  const FaultEvent server{.fault = Fault::step,
-                          .role = TaskRole::server,
-                          .at = 0.5,
-                          .pick = 3,
-                          .point = "server.before-commit"};
-  EXPECT_EQ(planted_faults(with(server), kSize, 800), "server-1:server.before-commit=kill@50");
-  const FaultEvent start{.fault = Fault::start,
-                         .role = TaskRole::worker,
-                         .at = 0.5,
-                         .pick = 0,
-                         .point = "worker.start"};
-  EXPECT_EQ(planted_faults(with(start), kSize, 800), "worker-1:worker.start=kill@1");
-  EXPECT_THAT(planted_faults(with({.point = ""}), kSize, 800), IsEmpty());
+TEST(Strategies, ThoseThatDoNotGoInStepAreThereWithTheMovementJobToo) {
+  for (const TestedStrategy& strategy : all_tested_strategies(kSize)) {
+    EXPECT_FALSE(strategy.movement && strategy.lockstep) << strategy.name;
+    EXPECT_EQ(strategy.movement, strategy.name.ends_with("-movement"));
+  }
 }
 
 TEST(Strategies, AnUnknownNameIsRefused) {
@@ -129,7 +132,7 @@ TEST(Strategies, AnUnknownNameIsRefused) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("gossip"));
   }
-  EXPECT_EQ(choose_strategies("", kSize).size(), 10u);
+  EXPECT_EQ(choose_strategies("", kSize).size(), 15u);
 }
 
 }  // namespace

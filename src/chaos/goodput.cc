@@ -155,7 +155,8 @@ void tell(const Goodput& goodput) {
 }  // namespace
 
 int run_goodput(const ChaosOptions& options) {
-  const auto strategies = choose_strategies(options.strategies, options.size);
+  auto strategies = choose_strategies(options.strategies, options.size);
+  std::erase_if(strategies, [](const TestedStrategy& strategy) { return strategy.movement; });
   adopt_orphans();
   create_folder(options.folder);
   auto all = nlohmann::ordered_json::array();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "base/fail.h"
@@ -87,6 +88,7 @@ void Belongings::note(const std::set<pid_t>& processes) {
     processes_.insert(pid);
     sockets_.merge(sockets_of(pid));
     segments_.merge(segments_of(pid));
+    memory_.merge(memory_of(pid));
   }
 }
 
@@ -109,6 +111,7 @@ std::vector<std::string> Belongings::left() const {
   for (const std::string& path : segments_) {
     if (fs::exists(path)) lines.push_back(fmt::format("shared memory {} is still there", path));
   }
+  std::ranges::move(holders_of(memory_), std::back_inserter(lines));
   return lines;
 }
 

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "chaos/held_memory.h"
+
 namespace cohort {
 
 /// Things of the machine that processes of a run have held and that must be gone with them: ports
-/// that are listened on, unix sockets, named shared memory. Noted while the processes live, so that
-/// what other programs have is never taken for theirs.
+/// that are listened on, unix sockets, shared memory with and without a name. Noted while the
+/// processes live, so that what other programs have is never taken for theirs.
 class Belongings {
  public:
   /// What these processes hold now. Those that have ended hold nothing.
@@ -23,6 +25,7 @@ class Belongings {
   std::set<pid_t> processes_;
   std::set<std::string> sockets_;  // By their inodes.
   std::set<std::string> segments_;
+  HeldMemory memory_;
 };
 
 /// The children of a process; of this one also those it has inherited, see adopt_orphans().

@@ -11,14 +11,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "cluster/child_processes.h"
 
 namespace cohort {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -84,6 +87,95 @@ TEST(Belongings, SharedMemoryIsFoundUntilItsNameIsGone) {
   ::shm_unlink(name.c_str());
   ::munmap(memory, 4096);
   EXPECT_THAT(belongings.left(), IsEmpty());
+}
+
+/// A process that has what `hold` gives it until it is ended, by whoever destroys this.
+class Holder {
+ public:
+  template <class Hold>
+  explicit Holder(Hold hold) {
+    process_.start(
+        [&] {
+          [[maybe_unused]] const auto held = hold();
+          const char ready = 1;
+          if (::write(ends_[1], &ready, 1) != 1) return 1;
+          for (;;) ::pause();
+          return 0;
+        },
+        "");
+    char ready = 0;
+    EXPECT_EQ(::read(ends_[0], &ready, 1), 1);
+  }
+  ~Holder() {
+    process_.signal_all(SIGKILL);
+    while (process_.running() > 0) process_.reap();
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+
+  pid_t pid() const { return process_.pid(0); }
+
+ private:
+  static std::array<int, 2> pipe_ends() {
+    std::array<int, 2> ends = {-1, -1};
+    EXPECT_EQ(::pipe(ends.data()), 0);
+    return ends;
+  }
+
+  const std::array<int, 2> ends_ = pipe_ends();
+  ChildProcesses process_;
+};
+
+UniqueFd memory(const char* name) {
+  UniqueFd file(::memfd_create(name, MFD_CLOEXEC));
+  EXPECT_EQ(::ftruncate(file.get(), 4096), 0);
+  return file;
+}
+
+/// What a process leaks is found for as long as it is there, and not longer.
+template <class Hold>
+void expect_found_while_held(Hold hold, const std::string& words) {
+  Belongings belongings;
+  {
+    const Holder leaking(hold);
+    belongings.note({leaking.pid()});
+    EXPECT_THAT(belongings.left(), Contains(HasSubstr(words)));
+  }
+  EXPECT_THAT(belongings.left(), IsEmpty());
+}
+
+TEST(Belongings, APlantedLeakOfEachKindIsFound) {
+  expect_found_while_held([] { return listening_socket().first; }, "is still listened on");
+  expect_found_while_held([] { return abstract_socket(fmt::format("planted-{}", ::getpid())); },
+                          "unix socket @planted-");
+  expect_found_while_held([] { return memory("planted"); }, "memfd:planted");
+  // Without a descriptor, only mapped.
+  expect_found_while_held(
+      [] { return ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, memory("mapped").get(), 0); },
+      "memfd:mapped");
+  expect_found_while_held(
+      [] { return ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0); },
+      "/dev/zero");
+}
+
+TEST(Belongings, AnyProcessThatStillHoldsMemoryOfTheRunIsNamed) {
+  const UniqueFd shared = memory("inherited");
+  const Holder stranger([&] { return UniqueFd(::dup(shared.get())); });
+  Belongings belongings;
+  belongings.note({::getpid()});
+  EXPECT_THAT(belongings.left(), Contains(AllOf(HasSubstr(fmt::format("{} ", stranger.pid())),
+                                                HasSubstr("memfd:inherited"))));
+}
+
+TEST(Belongings, MemoryOfOthersIsNotTakenForTheirs) {
+  Belongings belongings;
+  const Holder innocent([] { return 0; });
+  belongings.note({innocent.pid()});
+  const auto before = belongings.left();
+  const UniqueFd mine = memory("mine");
+  EXPECT_EQ(belongings.left(), before);
 }
 
 TEST(Orphans, AChildsChildBecomesOursWhenItsParentEnds) {

@@ -46,11 +46,11 @@ std::vector<EventFigures> figures(const std::vector<RoundResult>& rounds,
 }
 
 std::string table(const char* heading, const std::vector<EventFigures>& rows) {
-  std::string text = fmt::format("| {:<28} | {:>6} | {:>9} | {:>8} | {:>8} |\n", heading, "events",
+  std::string text = fmt::format("| {:<40} | {:>6} | {:>9} | {:>8} | {:>8} |\n", heading, "events",
                                  "recovered", "median s", "worst s");
-  text += fmt::format("|{:-<30}|{:->7}:|{:->10}:|{:->9}:|{:->9}:|\n", "", "", "", "", "");
+  text += fmt::format("|{:-<42}|{:->7}:|{:->10}:|{:->9}:|{:->9}:|\n", "", "", "", "", "");
   for (const EventFigures& row : rows) {
-    text += fmt::format("| {:<28} | {:>6} | {:>9} | {:>8.2f} | {:>8.2f} |\n", row.name, row.events,
+    text += fmt::format("| {:<40} | {:>6} | {:>9} | {:>8.2f} | {:>8.2f} |\n", row.name, row.events,
                         row.recovered, row.median_seconds, row.worst_seconds);
   }
   return text;
@@ -68,11 +68,16 @@ Json json_of(const std::vector<EventFigures>& rows) {
   return all;
 }
 
+bool is_two(Fault fault) {
+  return fault == Fault::at_once || fault == Fault::meanwhile;
+}
+
 Json json_of(const EventResult& result) {
   Json all{{"fault", name_of(result.event.fault)},
            {"role", name_of(result.event.role)},
            {"at", result.event.at},
            {"point", result.event.point},
+           {"other", is_two(result.event.fault) ? Json(name_of(result.event.other)) : Json()},
            {"target", result.target},
            {"step", result.step},
            {"happened", result.happened},
@@ -90,6 +95,7 @@ Json json_of(const RoundResult& round) {
           {"run_dir", round.run.run_dir.string()},
           {"seconds", round.seconds},
           {"exit_code", round.exit_code},
+          {"moved_steps", round.run.moved_steps ? Json(*round.run.moved_steps) : Json()},
           {"events", events},
           {"violations", round.violations},
           {"log_tails", round.log_tails}};
@@ -142,7 +148,7 @@ std::string report_text(const std::vector<RoundResult>& rounds) {
   const Counts counts = count(rounds);
   if (counts.happened < counts.planned) {
     text += fmt::format(
-        "{} planned event{} found no run to hit: it was over before; give the job more steps\n",
+        "{} planned event{} did not happen before the run was over; give the job more steps\n",
         counts.planned - counts.happened, counts.planned - counts.happened == 1 ? "" : "s");
   }
   const auto violations = all_violations(rounds);

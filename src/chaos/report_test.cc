@@ -57,7 +57,7 @@ TEST(Report, AnEventThatDidNotHappenIsNoEvent) {
   EventResult missed = event(Fault::kill, 1);
   missed.happened = missed.recovered = false;
   EXPECT_THAT(report_text({round_of({missed})}),
-              AllOf(HasSubstr("0 events"), HasSubstr("1 planned event found no run to hit")));
+              AllOf(HasSubstr("0 events"), HasSubstr("1 planned event did not happen")));
 }
 
 TEST(Report, JsonHasSeedCommandAndEveryEvent) {

@@ -10,6 +10,10 @@
 
 #include "base/fail.h"
 #include "chaos/disturbed_run.h"
+#include "chaos/movement.h"
+#include "chaos/ongoing_event.h"
+#include "chaos/planted_fault.h"
+#include "chaos/slow_disk.h"
 
 namespace cohort {
 namespace {
@@ -22,18 +26,13 @@ const char* words_of(Fault fault) {
   return fault == Fault::exit ? "code 1" : "SIGKILL";
 }
 
-/// What is known of an event that is going on.
-struct Going {
-  Clock::time_point start = {};
-  std::string role = {};  ///< Of the task, as files of the run say it.
-  int number = 0;
-  pid_t pid = 0;         ///< 0: not known; of a planted fault.
-  std::size_t line = 0;  ///< The lines of the history before it.
-  std::int64_t checkpoint = -1;
-  std::optional<SeenLoss> loss = {};
-  std::optional<SeenGroup> group = {};
-  std::optional<double> progress_seconds = {};
-};
+std::string role_in_files(TaskRole role) {
+  return role == TaskRole::server ? "server" : "worker";
+}
+
+bool is_same(const SeenTask& task, const Victim& victim) {
+  return task.role == victim.role && task.number == victim.number;
+}
 
 class Round {
  public:
@@ -41,10 +40,10 @@ class Round {
       : options_(options),
         result_(result),
         strategy_(result.plan.strategy),
-        size_{.workers = options.size.workers,
-              .servers = strategy_.has_servers ? options.size.servers : 0},
+        size_{.workers = options.size.workers, .servers = strategy_.servers},
         steps_(steps),
-        run_(words(), result.run.run_dir, options.hang_seconds),
+        disk_(needs_disk() ? options.slow_disk : "", result.run.run_dir),
+        run_(words(), result.run.run_dir, options.hang_seconds, disk_.environment()),
         watch_(run_.watch()) {}
 
   void play() {
@@ -53,6 +52,7 @@ class Round {
       play(result_.events.emplace_back(
           EventResult{.event = event, .round = result_.plan.number, .strategy = strategy_.name}));
       run_.disturb(nullptr);
+      disk_.release();
     }
     while (!run_.over()) run_.pump();
     result_.seconds = seconds_since(start);
@@ -60,6 +60,10 @@ class Round {
   }
 
  private:
+  bool needs_disk() const {
+    return std::ranges::count(result_.plan.events, Fault::slow_disk, &FaultEvent::fault) > 0;
+  }
+
   std::vector<std::string> words() {
     result_.faults = planted_faults(result_.plan, size_, steps_);
     const auto every = std::max<std::int64_t>(1, steps_ / kCheckpointsInRun);
@@ -75,12 +79,17 @@ class Round {
     result.happened = is_timed(result.event.fault) ? fire(result) : await_planted(result);
     if (!result.happened) return;
     run_.note_belongings();
-    while (!is_done(result) && !run_.over()) run_.pump();
+    while (!is_done(result) && !run_.over()) {
+      run_.pump();
+      if (disk_by_ && disk_by_->passed()) disk_.release();
+    }
+    if (result.event.fault == Fault::meanwhile) check_second(result);
     // The task had done its work when the signal came: nobody made a step after it. Where somebody
     // did, a loss that is not told of is a violation, however well the run ended.
-    const bool too_late = run_.ended_well() && ends_the_task(result.event) && !going_.loss &&
-                          watch_.step() <= result.step;
-    result.happened = !too_late;
+    const bool too_late =
+        run_.ended_well() && ends_the_task(result.event) && watch_.step() <= going_.step;
+    if (too_late) going_.forget_those_not_lost();
+    result.happened = !going_.victims.empty();
     if (result.happened) check_event(result);
   }
 
@@ -93,60 +102,100 @@ class Round {
 
   /// False where the run was over before it was time.
   bool fire(EventResult& result) {
-    const auto due = static_cast<std::int64_t>(result.event.at * static_cast<double>(steps_));
+    const FaultEvent& event = result.event;
+    const auto due = static_cast<std::int64_t>(event.at * static_cast<double>(steps_));
     while (!run_.over() && (watch_.step() < due || watch_.step() == 0 || !is_whole())) run_.pump();
+    if (event.fault == Fault::slow_disk && !run_.over()) disk_.hold();
+    while (event.fault == Fault::slow_disk && !run_.over() && !disk_.keeps_waiting()) run_.pump();
     if (run_.over()) return false;
-    const SeenTask task = target(result.event);
-    begin(result, task.role, task.number);
-    going_.pid = task.pid;
-    if (result.event.fault == Fault::kill) {
-      HeldProcess(task.pid).signal(SIGKILL);
-    } else if (result.event.fault == Fault::freeze) {
-      run_.disturb(std::make_unique<Disturbance>(task.pid, Disturbance::Kind::freeze,
-                                                 options_.freeze_seconds));
+    begin(result, victims_of(event));
+    if (event.fault == Fault::freeze || event.fault == Fault::slow) {
+      const bool freeze = event.fault == Fault::freeze;
+      run_.disturb(std::make_unique<Disturbance>(
+          going_.victims.front().pid, freeze ? Disturbance::Kind::freeze : Disturbance::Kind::slow,
+          freeze ? options_.freeze_seconds : options_.slow_seconds));
     } else {
-      run_.disturb(
-          std::make_unique<Disturbance>(task.pid, Disturbance::Kind::slow, options_.slow_seconds));
+      kill_victims();
     }
+    // Whoever was not killed here crashes by itself.
+    if (event.fault == Fault::meanwhile) going_.victims.push_back(planted_victim(event));
+    result.target = names_of(going_.victims);
+    if (event.fault == Fault::slow_disk) disk_by_ = Deadline::in_seconds(options_.slow_seconds);
     return true;
   }
 
-  SeenTask target(const FaultEvent& event) const {
-    std::vector<SeenTask> candidates;
-    for (const SeenTask& task : watch_.tasks()) {
-      const bool fits = event.role == TaskRole::server  ? task.role == "server"
-                        : event.role == TaskRole::chief ? task.rank == 0
-                                                        : task.rank.value_or(0) > 0;
-      if (fits) candidates.push_back(task);
+  /// All are held before the first is killed, so that nothing comes between.
+  void kill_victims() const {
+    std::vector<std::unique_ptr<HeldProcess>> held;
+    for (const Victim& victim : going_.victims) {
+      held.push_back(std::make_unique<HeldProcess>(victim.pid));
     }
+    for (const auto& process : held) process->signal(SIGKILL);
+  }
+
+  /// To whom a signal is sent.
+  std::vector<Victim> victims_of(const FaultEvent& event) const {
+    if (event.fault == Fault::meanwhile) {
+      return {target(event.other, event, planted_victim(event))};
+    }
+    std::vector<Victim> victims = {target(event.role, event)};
+    if (event.fault == Fault::at_once) {
+      victims.push_back(target(event.other, event, victims.front()));
+    }
+    return victims;
+  }
+
+  Victim planted_victim(const FaultEvent& event) const {
+    return {.role = role_in_files(event.role),
+            .number = planted_task(event, size_),
+            .words = words_of(event.fault)};
+  }
+
+  /// One of those with this role now, but not `but`; where there is no other, anybody else.
+  Victim target(TaskRole role, const FaultEvent& event,
+                const std::optional<Victim>& but = {}) const {
+    std::vector<SeenTask> candidates;
+    std::vector<SeenTask> others;
+    for (const SeenTask& task : watch_.tasks()) {
+      if (but && is_same(task, *but)) continue;
+      const bool fits = role == TaskRole::server  ? task.role == "server"
+                        : role == TaskRole::chief ? task.rank == 0
+                                                  : task.rank.value_or(0) > 0;
+      (fits ? candidates : others).push_back(task);
+    }
+    if (candidates.empty()) candidates = std::move(others);
     std::ranges::sort(candidates, {}, [](const SeenTask& task) {
       return std::pair(task.rank.value_or(0), task.number);
     });
-    return candidates[static_cast<std::size_t>(event.pick) % candidates.size()];
+    const SeenTask& task = candidates[static_cast<std::size_t>(event.pick) % candidates.size()];
+    return {
+        .role = task.role, .number = task.number, .pid = task.pid, .words = words_of(event.fault)};
   }
 
   bool await_planted(EventResult& result) {
-    const std::string role = result.event.role == TaskRole::server ? "server" : "worker";
-    const int number = planted_task(result.event, size_);
+    const Victim victim = planted_victim(result.event);
     const auto is_it = [&](const SeenLoss& loss) {
-      return loss.role == role && loss.number == number && !explained_.contains(loss.line);
+      return loss.role == victim.role && loss.number == victim.number &&
+             !explained_.contains(loss.line);
     };
     while (!run_.over() && std::ranges::none_of(watch_.losses(), is_it)) run_.pump();
     const auto loss = std::ranges::find_if(watch_.losses(), is_it);
-    if (loss == watch_.losses().end()) return false;
-    begin(result, role, number);
+    if (loss == watch_.losses().end()) {
+      check_never_fired(victim);
+      return false;
+    }
+    begin(result, {victim});
     going_.line = loss->line;
     return true;
   }
 
-  void begin(EventResult& result, const std::string& role, int number) {
-    going_ = {.start = Clock::now(),
-              .role = role,
-              .number = number,
+  void begin(EventResult& result, std::vector<Victim> victims) {
+    going_ = {.step = watch_.step(),
               .line = watch_.history_lines(),
-              .checkpoint = watch_.checkpoint_step()};
-    result.target = fmt::format("{} {}", role, number);
-    result.step = watch_.step();
+              .checkpoint = watch_.checkpoint_step(),
+              .victims = std::move(victims)};
+    result.target = names_of(going_.victims);
+    result.step = going_.step;
   }
 
   bool ends_the_task(const FaultEvent& event) const {
@@ -154,48 +203,70 @@ class Round {
     return event.fault != Fault::freeze || options_.freeze_seconds > options_.silence_lost_seconds;
   }
 
+  /// Only the loss of a worker that is not the chief leaves the others of a loose group alone.
+  bool needs_group(const FaultEvent& event) const {
+    if (!ends_the_task(event)) return false;
+    const bool two = event.fault == Fault::at_once || event.fault == Fault::meanwhile;
+    return strategy_.lockstep || event.role != TaskRole::worker ||
+           (two && event.other != TaskRole::worker);
+  }
+
   /// Whether all that must be seen was seen: who was lost, a new group where nobody goes on without
   /// one, and a later step.
   bool is_done(EventResult& result) {
     const FaultEvent& event = result.event;
-    if (!going_.loss) find_loss();
-    const bool needs_group =
-        ends_the_task(event) && (strategy_.lockstep || event.role != TaskRole::worker);
-    if (needs_group && going_.loss) going_.group = watch_.group_after(going_.loss->line);
-    const std::int64_t before = std::max(result.step, going_.group ? going_.group->step : 0);
-    const bool later = (!needs_group || going_.group) && watch_.step() > before;
+    going_.look(watch_, explained_);
+    if (!needs_group(event)) going_.group.reset();
+    const bool waits_for_group = needs_group(event) && !going_.group;
+    const std::int64_t before = std::max(going_.step, going_.group ? going_.group->step : 0);
+    const bool later = !waits_for_group && watch_.step() > before;
     if ((later || run_.ended_well()) && !going_.progress_seconds) {
       going_.progress_seconds = seconds_since(going_.start);
     }
-    const bool waits_for_loss = ends_the_task(event) && !going_.loss;
+    const bool waits_for_loss = ends_the_task(event) && !going_.all_lost();
     if (!going_.progress_seconds || waits_for_loss) return false;
     result.recovered = true;
     result.recovery_seconds = *going_.progress_seconds;
     return ends_the_task(event) || !run_.is_disturbed();
   }
 
-  void find_loss() {
-    for (const SeenLoss& loss : watch_.losses()) {
-      const bool is_it = loss.line >= going_.line && loss.role == going_.role &&
-                         loss.number == going_.number &&
-                         (going_.pid == 0 || loss.pid == going_.pid);
-      if (!is_it || !explained_.insert(loss.line).second) continue;
-      going_.loss = loss;
-      return;
-    }
-  }
-
   // ---- what must hold
 
   void violation(const std::string& text) { result_.violations.push_back(text); }
+
+  /// A fault that does not happen tests nothing. The run was long enough for it, unless the process
+  /// that had it was lost before.
+  void check_never_fired(const Victim& victim) {
+    const bool was_lost = std::ranges::any_of(watch_.losses(), [&](const SeenLoss& loss) {
+      return loss.role == victim.role && loss.number == victim.number;
+    });
+    if (run_.ended_well() && !was_lost) {
+      violation(fmt::format("the planted fault {} never happened", result_.faults));
+    }
+  }
+
+  /// Where a group was formed after the first was lost, all survivors came by the second's
+  /// failpoint; otherwise the run was over before there was a recovery to disturb.
+  void check_second(EventResult& result) {
+    const Victim& first = going_.victims.front();
+    const Victim second = going_.victims.back();
+    if (second.loss || !run_.over()) return;
+    if (first.loss && watch_.group_after(first.loss->line)) check_never_fired(second);
+    going_.victims.pop_back();
+    result.target = names_of(going_.victims);
+    result.recovered = run_.ended_well();
+    result.recovery_seconds = going_.progress_seconds.value_or(0);
+  }
 
   void check_event(const EventResult& result) {
     const FaultEvent& event = result.event;
     const std::string what = fmt::format("{} of {} ({}) after step {}", name_of(event.fault),
                                          result.target, name_of(event.role), result.step);
     if (!result.recovered) violation(what + ": the run did not recover");
-    if (ends_the_task(event)) check_culprit(event, what);
-    if (event.fault == Fault::slow && going_.loss) {
+    if (ends_the_task(event)) {
+      for (const Victim& victim : going_.victims) check_culprit(victim, what);
+    }
+    if (event.fault == Fault::slow && going_.any_lost()) {
       violation(what + ": it was only slow, but was taken for dead");
     }
     check_step(what);
@@ -216,11 +287,12 @@ class Round {
     }
   }
 
-  void check_culprit(const FaultEvent& event, const std::string& what) {
-    if (!going_.loss) {
-      violation(what + ": history.jsonl does not name it");
-    } else if (going_.loss->cause.find(words_of(event.fault)) == std::string::npos) {
-      violation(fmt::format("{}: the cause is said to be: {}", what, going_.loss->cause));
+  void check_culprit(const Victim& victim, const std::string& what) {
+    if (!victim.loss) {
+      violation(
+          fmt::format("{}: history.jsonl does not name {} {}", what, victim.role, victim.number));
+    } else if (victim.loss->cause.find(victim.words) == std::string::npos) {
+      violation(fmt::format("{}: the cause is said to be: {}", what, victim.loss->cause));
     }
   }
 
@@ -260,9 +332,11 @@ class Round {
   const TestedStrategy& strategy_;
   const ClusterSize size_;
   const std::int64_t steps_;
+  SlowDisk disk_;
+  std::optional<Deadline> disk_by_;  // Until when it is slow.
   DisturbedRun run_;
   const RunWatch& watch_;
-  Going going_;
+  OngoingEvent going_;
   std::set<std::size_t> explained_;  // Lines of the history that tell of what was done here.
 };
 
@@ -280,13 +354,16 @@ FinishedRun run_quietly(const ChaosOptions& options, const TestedStrategy& strat
        strategy.name, run.exit_code(), finished.run_dir.string());
 }
 
-RoundResult run_round(const ChaosOptions& options, const RoundPlan& plan,
-                      const FinishedRun& quiet) {
+RoundResult run_round(const ChaosOptions& options, const RoundPlan& plan, const FinishedRun& quiet,
+                      MovementJob* movement) {
   const std::string name = fmt::format("round-{:03}-{}", plan.number, plan.strategy.name);
   RoundResult result{.plan = plan};
   result.run.run_dir = options.folder / name;
   Round(options, result, quiet.summary.at("steps").get<std::int64_t>()).play();
   if (result.exit_code == 0) {
+    if (movement != nullptr) {
+      result.run.moved_steps = movement->steps_moved(result.run.run_dir / "model.safetensors");
+    }
     for (std::string& text : differences(plan.strategy, quiet, result.run)) {
       result.violations.push_back(std::move(text));
     }

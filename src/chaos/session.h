@@ -22,8 +22,11 @@ struct ChaosOptions {
   double slow_seconds = 5;
   double hang_seconds = 60;  ///< Without a step for so long, a run hangs.
 
-  ClusterSize size;                  ///< Of the job.
-  double silence_lost_seconds = 15;  ///< Of the job.
+  std::filesystem::path slow_disk = {};  ///< The library that delays fsync; empty: there is none.
+
+  ClusterSize size;                                ///< Of the job.
+  double silence_lost_seconds = 15;                ///< Of the job.
+  std::vector<std::string> cluster_settings = {};  ///< Of the job: how long to wait for whom.
 };
 
 /// The words after `cohort train` for a run of the job in `run_dir` with a strategy. The settings

@@ -20,20 +20,25 @@ TestedStrategy allreduce(const std::string& name, const std::string& algorithm,
           .same_parameters = true};
 }
 
-TestedStrategy server(const std::string& consistency) {
+std::string servers_setting(int servers) {
+  return fmt::format("cluster.servers={}", servers);
+}
+
+TestedStrategy server(const std::string& consistency, int servers) {
   const bool sync = consistency == "sync";
   return {.name = "server-" + consistency,
-          .settings = {"strategy.kind=parameter-server", "strategy.consistency=" + consistency},
-          .has_servers = true,
+          .settings = {"strategy.kind=parameter-server", "strategy.consistency=" + consistency,
+                       servers_setting(servers)},
+          .servers = servers,
           .lockstep = sync,
           .same_parameters = sync};
 }
 
-TestedStrategy averaging(const std::string& mode) {
+TestedStrategy averaging(const std::string& mode, int servers) {
   return {.name = "averaging-" + mode,
           .settings = {"strategy.kind=averaging", "strategy.mode=" + mode,
-                       fmt::format("strategy.every={}", kAveragedSteps)},
-          .has_servers = true,
+                       fmt::format("strategy.every={}", kAveragedSteps), servers_setting(servers)},
+          .servers = servers,
           .lockstep = mode == "sync",
           .steps_per_push = kAveragedSteps};
 }
@@ -41,10 +46,11 @@ TestedStrategy averaging(const std::string& mode) {
 }  // namespace
 
 std::vector<TestedStrategy> all_tested_strategies(const ClusterSize& size) {
+  const int servers = std::max(1, size.servers);
   const std::string all_but_one = fmt::format("strategy.quorum={}", std::max(1, size.workers - 1));
-  TestedStrategy k_of_n = server("k-of-n");
+  TestedStrategy k_of_n = server("k-of-n", servers);
   k_of_n.settings.push_back(all_but_one);
-  TestedStrategy partial = averaging("partial");
+  TestedStrategy partial = averaging("partial", servers);
   partial.settings.push_back(all_but_one);
   const TestedStrategy gossip{.name = "gossip",
                               .settings = {"strategy.kind=gossip", "cluster.servers=0"},
@@ -52,16 +58,19 @@ std::vector<TestedStrategy> all_tested_strategies(const ClusterSize& size) {
   std::vector<TestedStrategy> all = {allreduce("allreduce", "auto", "shm"),
                                      allreduce("allreduce-ring", "ring", "shm"),
                                      allreduce("allreduce-gloo", "ring", "gloo"),
-                                     server("sync"),
-                                     server("async"),
-                                     server("bounded"),
+                                     server("sync", servers),
+                                     server("async", servers),
+                                     server("bounded", servers),
                                      k_of_n,
-                                     averaging("sync"),
+                                     averaging("sync", servers),
                                      partial,
                                      gossip};
-  for (TestedStrategy& strategy : all) {
-    if (!strategy.has_servers) continue;
-    strategy.settings.push_back(fmt::format("cluster.servers={}", std::max(1, size.servers)));
+  const auto with_the_users_job = all.size();
+  for (std::size_t i = 0; i < with_the_users_job; ++i) {
+    if (all[i].lockstep) continue;
+    all.push_back(all[i]);
+    all.back().name += "-movement";
+    all.back().movement = true;
   }
   return all;
 }

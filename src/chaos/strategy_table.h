@@ -16,13 +16,16 @@ struct ClusterSize {
 struct TestedStrategy {
   std::string name;
   std::vector<std::string> settings;  ///< As `cohort train --set` takes them.
-  bool has_servers = false;
+  int servers = 0;
   bool lockstep = true;          ///< Nobody goes on while one is missing; samples are counted.
   bool same_parameters = false;  ///< Whoever died, the result is that of the quiet run.
   std::int64_t steps_per_push = 1;
+  /// Trains not the user's job but one whose model tells how far it was moved; see movement.h.
+  bool movement = false;
 };
 
-/// All of them, for a run with so many workers.
+/// All of them, for a run with so many workers. Those that do not go in step are there twice: with
+/// the user's job, and with the one for movement.
 std::vector<TestedStrategy> all_tested_strategies(const ClusterSize& size);
 
 /// Those that `names` lists, separated by commas; all where it is empty. Throws Error(invalid)

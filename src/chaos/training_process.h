@@ -15,8 +15,10 @@ namespace cohort {
 /// owner, and its tasks with it.
 class TrainingProcess {
  public:
-  /// `words` follow `cohort train`; what it says goes to `log`.
-  TrainingProcess(const std::vector<std::string>& words, const std::filesystem::path& log);
+  /// `words` follow `cohort train`; what it says goes to `log`. `environment` has NAME=VALUE for
+  /// what it has besides this program's.
+  TrainingProcess(const std::vector<std::string>& words, const std::filesystem::path& log,
+                  const std::vector<std::string>& environment = {});
 
   pid_t pid() const { return process_.pid(0); }
 

@@ -21,13 +21,20 @@ constexpr const char* kFooter = R"(Examples:
   cohort chaos job.toml --goodput --strategies allreduce --minutes 5
 
 Strategies: allreduce, allreduce-ring, allreduce-gloo, server-sync, server-async, server-bounded,
-server-k-of-n, averaging-sync, averaging-partial, gossip. docs/failures.md says what is checked.
+server-k-of-n, averaging-sync, averaging-partial, gossip; and with -movement after the name, those
+that do not go in step with a job that shows whether every step was applied once:
+server-async-movement, server-bounded-movement, server-k-of-n-movement, averaging-partial-movement,
+gossip-movement. docs/failures.md says what is done and what is checked.
 
 Exit codes: 0 nothing was lost, 1 something was, 2 wrong use or wrong job file.)";
+
+/// Where the job says nothing: more than one, so that a push has parts.
+constexpr std::int64_t kServers = 2;
 
 struct ChaosWords {
   ChaosOptions options;
   std::string run_dir;
+  std::string slow_disk;
   bool goodput = false;
 };
 
@@ -53,6 +60,10 @@ void configure(CLI::App& app, ChaosWords& words) {
       ->check(CLI::PositiveNumber);
   app.add_option("--hang-seconds", options.hang_seconds, "Without a step for so long, a run hangs")
       ->check(CLI::PositiveNumber);
+  app.add_option("--slow-disk", words.slow_disk,
+                 "The library that delays fsync (build/release/tests/libslow_disk.so): kills also "
+                 "while a checkpoint is being written to a slow disk")
+      ->check(CLI::ExistingFile);
   app.add_flag("--goodput", words.goodput,
                "Instead: one kill per minute for all the minutes, and what that costs");
 }
@@ -60,8 +71,14 @@ void configure(CLI::App& app, ChaosWords& words) {
 /// What there is to know about the job before it runs.
 void read_job(ChaosOptions& options) {
   const Job job = load_job(options.job_file, options.overrides);
-  options.size = {.workers = static_cast<int>(job.cluster.workers),
-                  .servers = static_cast<int>(std::max<std::int64_t>(job.cluster.servers, 1))};
+  options.size = {
+      .workers = static_cast<int>(job.cluster.workers),
+      .servers = static_cast<int>(job.cluster.servers > 0 ? job.cluster.servers : kServers)};
+  const ClusterOptions& cluster = job.cluster;
+  options.cluster_settings = {
+      fmt::format("cluster.silence_warn_seconds={}", cluster.silence_warn_seconds),
+      fmt::format("cluster.silence_lost_seconds={}", cluster.silence_lost_seconds),
+      fmt::format("cluster.timeout_seconds={}", cluster.timeout_seconds)};
   options.silence_lost_seconds = job.cluster.silence_lost_seconds;
   if (options.size.workers < 2) {
     fail(ErrorCode::invalid,
@@ -84,6 +101,7 @@ void choose_folder(ChaosWords& words) {
 }
 
 int run(ChaosWords& words) {
+  words.options.slow_disk = words.slow_disk;
   read_job(words.options);
   choose_folder(words);
   return words.goodput ? run_goodput(words.options) : run_chaos(words.options);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/fail.h"
+#include "base/failpoint.h"
 #include "cluster/host_id.h"
 #include "compression/matrices.h"
 #include "server/server_client_state.h"
@@ -195,7 +196,9 @@ ExchangeReply ServerClient::exchange(const Exchange& exchange) {
   const bool claim_only = exchange.claim && !exchange.push && !exchange.pull && !exchange.finished;
   const auto takes_part = [&](int server) { return server == 0 || !claim_only; };
   state_->for_all([&](int server, ServerState& state) {
-    if (takes_part(server)) state_->start(exchange, server, state);
+    if (!takes_part(server)) return;
+    if (server > 0 && exchange.push) failpoint("worker.between-pushes");
+    state_->start(exchange, server, state);
   });
   ExchangeReply all;
   state_->for_all([&](int server, ServerState& state) {

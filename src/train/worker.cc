@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "data/sampler.h"
 #include "train/session.h"
@@ -45,6 +46,7 @@ class Worker {
       put_text(life_.slot.error, error.what());
     }
     leave();
+    failpoint("worker.pause");
     return false;
   }
 
@@ -71,6 +73,7 @@ class Worker {
   Session& session_in(const View& view) {
     const Working working(life_.slot.activity, "forming a group");
     forming_ = true;
+    if (view.epoch > 1) failpoint("worker.carry");
     const bool chief = view.rank_of(life_.worker) == 0;
     if (session_ && (chief || session_->all_carry())) {
       session_->carry(state_.emplace(std::move(state_).value_or(TrainingState())));
