@@ -371,6 +371,63 @@ class ServerTest(FailuresTest):
                 self.assertEqual(self.summary()["steps"], 60)
 
 
+class ShardsTest(FailuresTest):
+    """Servers that apply each push when it comes, in orders of their own."""
+
+    WORDS = ["--workers", 2, "--strategy", "parameter-server", "--servers", 2]
+    PUSHES = 2 * 60
+    LOOSE = {
+        "async": ["--set", "strategy.consistency=async"],
+        "bounded": ["--set", "strategy.consistency=bounded"],
+        "k-of-n": ["--set", "strategy.consistency=k-of-n", "--set", "strategy.quorum=2"],
+    }
+
+    def shards(self):
+        return self.summary()["shards"]
+
+    def assert_shards_have_the_same_pushes(self, pushes=PUSHES):
+        first, second = self.shards()
+        self.assertEqual(first["fingerprint"], second["fingerprint"], self.shards())
+        for shard in (first, second):
+            self.assertEqual((shard["applied"], shard["dropped"], shard["missing"]),
+                             (pushes, 0, 0), self.shards())
+
+    def test_after_a_servers_death_every_push_is_on_every_shard_once(self):
+        deaths = [("async", 0, "before-update"), ("async", 1, "before-update"),
+                  ("async", 0, "before-commit"), ("async", 1, "before-commit"),
+                  ("async", 0, "before-answer"), ("async", 1, "before-answer"),
+                  ("bounded", 1, "before-update"), ("k-of-n", 0, "before-commit"),
+                  ("k-of-n", 1, "before-answer")]
+        samples = None
+        for way, server, point in deaths:
+            with self.subTest(way, server=server, point=point):
+                self.run_dir = self.folder / f"{way} {server} {point}"
+                self.disturbed_run(*self.WORDS, *self.LOOSE[way], "--faults",
+                                   f"server-{server}:server.{point}=kill@40")
+                self.assertEqual(len(self.history("lost")), 1)
+                self.assert_shards_have_the_same_pushes()
+                samples = samples or self.summary()["samples"]
+                self.assertEqual(self.summary()["samples"], samples)
+
+    def test_changes_that_were_not_pushed_yet_are_pushed_to_the_next_servers(self):
+        self.disturbed_run("--workers", 2, *ASYNCHRONOUS["partial"], "--servers", 2,
+                           "--faults", "server-1:server.before-update=kill@15")
+        first, second = self.shards()
+        self.assertEqual(first["fingerprint"], second["fingerprint"])
+        self.assertEqual(first["missing"] + second["missing"], 0)
+        self.assertEqual(first["applied"], second["applied"])
+
+    def test_what_a_worker_had_pushed_to_one_server_only_is_told_of(self):
+        for way in ["async", "k-of-n"]:
+            with self.subTest(way):
+                self.run_dir = self.folder / way
+                self.disturbed_run(*self.WORDS, *self.LOOSE[way], "--faults",
+                                   "worker-1:worker.between-servers=kill@10")
+                first, second = self.shards()
+                self.assertEqual((first["applied"], first["missing"]), (self.PUSHES, 0))
+                self.assertEqual((second["applied"], second["missing"]), (self.PUSHES - 1, 1))
+
+
 class ResumeTest(FailuresTest):
     def test_a_run_that_was_asked_to_end_goes_on_as_if_it_never_had(self):
         quiet = self.quiet_run()

@@ -30,7 +30,19 @@ struct StalenessSummary {
   std::int64_t applied = 0;
   std::int64_t dropped = 0;     ///< Late, and left out.
   std::int64_t duplicates = 0;  ///< Came twice; applied once.
-  std::int64_t missing = 0;     ///< Never came, though later ones did.
+  std::int64_t missing =
+      0;  ///< Never came, though later ones did, or others of the servers have it.
+};
+
+/// What one server counted. Each has a part of every push, so all should have counted the same.
+struct ShardSummary {
+  int server = 0;
+  std::int64_t version = 0;  ///< Updates it has made.
+  std::int64_t applied = 0;
+  std::int64_t dropped = 0;
+  std::int64_t duplicates = 0;
+  std::int64_t missing = 0;
+  std::uint64_t fingerprint = 0;  ///< Equal where the same pushes were applied, each as often.
 };
 
 /// What one server counted. Each has a part of every push, so all should have counted the same.

@@ -76,15 +76,20 @@ WorkBoard::Answer WorkBoard::claim(int number, Claim& claim) {
         return other.at && next.step - *other.at > *options_.bound;
       });
   if (too_far_ahead) return Answer::wait;
+  if (!std::exchange(has_claimed_, true)) forget_takers();
   if (again_.empty()) {
     ++next_;
   } else {
     again_.erase(again_.begin());
   }
-  claim = next;
+  claim = {.step = next.step, .part = next.part};
   mine.at = next.step;
-  mine.taken.push_back(next);
+  mine.taken.push_back({.step = next.step, .part = next.part, .taken_by = number});
   return Answer::claimed;
+}
+
+void WorkBoard::forget_takers() {
+  for (Claim& piece : again_) piece.taken_by = -1;
 }
 
 void WorkBoard::rest(int number) {
@@ -95,8 +100,25 @@ void WorkBoard::done(int number) {
   worker(number) = {};
 }
 
+bool WorkBoard::has(const Claim& piece) const {
+  return piece.step >= 0 && piece.step < options_.end_step && piece.part >= 0 &&
+         piece.part < options_.left.parts;
+}
+
+void WorkBoard::done_before(std::span<const Claim> pieces) {
+  const std::int64_t parts = options_.left.parts;
+  for (const Claim& piece : pieces) {
+    // What this board was made of may be older than that it was handed out.
+    for (; next_ <= piece.step * parts + piece.part; ++next_) {
+      again_.push_back({.step = next_ / parts, .part = static_cast<int>(next_ % parts)});
+    }
+    std::erase(again_, piece);
+  }
+}
+
 void WorkBoard::gone(int number) {
   Worker& lost = worker(number);
+  for (Claim& piece : lost.taken) piece.taken_by = -1;
   again_.insert(again_.end(), lost.taken.begin(), lost.taken.end());
   std::ranges::sort(again_);
   lost = {};

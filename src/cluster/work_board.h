@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace cohort {
@@ -10,8 +12,14 @@ namespace cohort {
 struct Claim {
   std::int64_t step = 0;
   int part = 0;
+  /// In WorkLeft: the worker that has it, in the group that it was handed out in; -1: nobody.
+  int taken_by = -1;
 
-  auto operator<=>(const Claim&) const = default;
+  /// Of the piece, whoever has it.
+  bool operator==(const Claim& other) const { return step == other.step && part == other.part; }
+  auto operator<=>(const Claim& other) const {
+    return std::pair(step, part) <=> std::pair(other.step, other.part);
+  }
 };
 
 /// What is left to do where work is handed out piece by piece: everything from part number `next`
@@ -51,13 +59,21 @@ class WorkBoard {
   /// All that the worker has taken is done, and will not be handed out again.
   void done(int worker);
 
+  /// Whether the job has such a piece.
+  bool has(const Claim& piece) const;
+
+  /// The same of pieces, all of the job's, that were handed out before this board was made. Before
+  /// the first claim.
+  void done_before(std::span<const Claim> pieces);
+
   /// The worker will not come back: what it has taken and not done is handed out next.
   void gone(int worker);
 
   /// From now on everybody gets `end`.
   void stop();
 
-  /// Pieces that were taken and are not done count as left.
+  /// Pieces that were taken and are not done count as left. Who has them is said there; of pieces
+  /// that were handed out before this board was made until its first claim.
   WorkLeft left() const;
   std::size_t unfinished() const;  ///< The size of left().again.
 
@@ -68,6 +84,7 @@ class WorkBoard {
   };
 
   Worker& worker(int number);
+  void forget_takers();
   /// The next piece; past the end where there is none.
   Claim next_piece() const;
 
@@ -76,6 +93,7 @@ class WorkBoard {
   std::vector<Claim> again_;  // Ascending.
   std::vector<Worker> workers_;
   bool stopped_ = false;
+  bool has_claimed_ = false;
 };
 
 }  // namespace cohort

@@ -72,6 +72,31 @@ TEST(WorkBoard, HandsOutFirstWhatTheGoneHaveNotDone) {
   EXPECT_THAT(board.left().again, IsEmpty());
 }
 
+TEST(WorkBoard, SaysWhoHasWhatUntilTheNextBoardHandsOutWork) {
+  WorkBoard first({.workers = 2, .left = {.parts = 2}, .end_step = 4});
+  Claim claim;
+  for (const int worker : {1, 0, 1}) ASSERT_EQ(first.claim(worker, claim), Answer::claimed);
+  WorkBoard second({.workers = 1, .left = first.left(), .end_step = 4});
+  const auto takers = [](const WorkBoard& board) {
+    std::vector<int> all;
+    for (const Claim& piece : board.left().again) all.push_back(piece.taken_by);
+    return all;
+  };
+  EXPECT_THAT(takers(second), ElementsAre(1, 0, 1));
+  // The last was handed out after what this board was made of was saved.
+  const std::vector<Claim> done = {{.step = 0, .part = 0}, {.step = 2, .part = 1}};
+  EXPECT_TRUE(second.has(done[1]));
+  EXPECT_FALSE(second.has({.step = 2, .part = 2}));
+  EXPECT_FALSE(second.has({.step = 4, .part = 0}));
+  second.done_before(done);
+  EXPECT_THAT(second.left().again, ElementsAre(Claim{0, 1}, Claim{1, 0}, Claim{1, 1}, Claim{2, 0}));
+  EXPECT_EQ(second.left().next, 6);
+  EXPECT_THAT(takers(second), ElementsAre(0, 1, -1, -1));
+  ASSERT_EQ(second.claim(0, claim), Answer::claimed);
+  EXPECT_EQ(claim, (Claim{0, 1}));
+  EXPECT_THAT(takers(second), ElementsAre(0, -1, -1, -1));
+}
+
 TEST(WorkBoard, GoesOnWithWhatWasLeft) {
   WorkLeft left{.next = 6, .parts = 2, .again = {{2, 1}, {0, 0}}};
   WorkBoard board({.workers = 1, .left = left, .end_step = 4});

@@ -79,7 +79,7 @@ class MemoryDoor::Guest : public Visit {
     encoded_.clear();
     desk_.check_epoch(wire.header);
     if (wire.kind == WireKind::leave) {
-      desk_.leave(wire.header.worker);
+      desk_.leave(wire.header.worker, wire.header.returns);
       return answer({});
     }
     desk_.take(request_of(wire), *this);
@@ -95,6 +95,7 @@ class MemoryDoor::Guest : public Visit {
       if (wire.rest.empty()) request.dense = outgoing_.first(dense);
     }
     request.rows = std::move(wire.rows);
+    request.pieces = std::move(wire.pieces);
     if (wire.header.pull) request.pull_into = incoming_.first(dense);
     if (wire.header.pull && !wire.header.exact && compressed_) request.pull_encoded = &encoded_;
     place_rows(wire, request);

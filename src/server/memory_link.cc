@@ -29,7 +29,7 @@ class MemoryLink : public ServerLink {
   void start(const LinkRequest& request, Deadline deadline) override {
     message_.clear();
     write_request(message_, {.kind = request.kind, .header = request.header}, request.rows,
-                  request.wanted);
+                  request.wanted, request.pieces);
     std::size_t row_bytes = 0;
     for (const RowsWanted& wanted : request.wanted) row_bytes += wanted.values.size_bytes();
     const std::size_t needed =

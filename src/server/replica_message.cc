@@ -75,6 +75,15 @@ void take_kept(MessageReader& reader, const KeptArea& kept) {
   }
 }
 
+std::vector<LedgerEntry> take_ledger(MessageReader& reader, const Head& head) {
+  if (head.record.ledger_workers > ShardMemory::kMostWorkers) {
+    fail(ErrorCode::corrupt, "A copy of a shard brings the pushes of too many workers.");
+  }
+  std::vector<LedgerEntry> ledger(head.record.ledger_workers);
+  for (LedgerEntry& entry : ledger) entry = reader.take<LedgerEntry>();
+  return ledger;
+}
+
 /// Whether a message that is not of the whole goes with the copy.
 bool follows(const std::optional<ShardMemory>& copy, const Head& head, const ModelMessage& model) {
   const std::uint64_t updates = head.kind == ReplicaMessage::Kind::update ? 1 : 0;
@@ -83,13 +92,13 @@ bool follows(const std::optional<ShardMemory>& copy, const Head& head, const Mod
 }
 
 void take_whole(MessageReader& reader, const ModelMessage& model, const Head& head,
-                std::span<std::byte> lasting) {
+                std::span<const LedgerEntry> ledger, std::span<std::byte> lasting) {
   if (auto old = ShardMemory::find(lasting)) old->clear();
   ShardMemory copy(model.shape, model.slots, lasting);
   take_floats(reader, copy.dense().now);
   for (const TableArea& table : copy.tables()) take_floats(reader, table.floats);
   if (head.record.kept_pushes > 0) take_kept(reader, copy.kept(head.record.kept_area));
-  copy.publish(head.record, &model.work);
+  copy.publish(head.record, &model.work, ledger);
 }
 
 }  // namespace
@@ -101,6 +110,7 @@ ReplicaMessage::ReplicaMessage(const ShardMemory& memory, Kind kind) {
                                .slots = memory.slots(),
                                .work = memory.work(),
                                .shape = memory.shape()});
+  append_all(packed_.back(), memory.ledger());
   end_packed();
   if (kind != Kind::push) {
     add_floats(memory.dense().now);
@@ -155,7 +165,10 @@ void take_replica(std::span<const std::byte> message, std::span<std::byte> lasti
   if (head.kind > ReplicaMessage::Kind::push || head.record.kept_area > 1) {
     fail(ErrorCode::corrupt, "A copy of a shard cannot be read.");
   }
-  if (head.kind == ReplicaMessage::Kind::whole) return take_whole(reader, model, head, lasting);
+  const std::vector<LedgerEntry> ledger = take_ledger(reader, head);
+  if (head.kind == ReplicaMessage::Kind::whole) {
+    return take_whole(reader, model, head, ledger, lasting);
+  }
   auto copy = ShardMemory::find(lasting);
   if (!follows(copy, head, model)) {
     fail(ErrorCode::invalid, "this server's copy does not lead to version {}", head.record.version);
@@ -167,7 +180,7 @@ void take_replica(std::span<const std::byte> message, std::span<std::byte> lasti
     for (const TableArea& table : copy->tables()) take_rows(reader, table);
   }
   if (head.record.kept_pushes > 0) take_kept(reader, copy->kept(head.record.kept_area));
-  copy->commit(head.record, &model.work);
+  copy->commit(head.record, &model.work, ledger);
 }
 
 void copy_lasting(std::span<const std::byte> from, std::span<std::byte> to) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cluster/work_board.h"
+
 namespace cohort {
 
 /// What a worker and a parameter server say to each other, whichever way it travels.
@@ -27,14 +29,21 @@ struct RequestHeader {
   bool hold = false;   ///< sync push: sum up, tell the norm, wait with the update for `apply`.
   bool apply = false;  ///< sync: the update of what was held, gradients multiplied by `scale`.
   bool want_norm = false;
-  bool stop = false;           ///< The worker was asked to stop.
-  bool finished = false;       ///< The worker will push no more.
-  bool exact = false;          ///< pull: plain also where what travels is compressed.
+  bool stop = false;      ///< The worker was asked to stop.
+  bool finished = false;  ///< The worker will push no more.
+  bool exact = false;     ///< pull: plain also where what travels is compressed.
+  bool returns = false;   ///< leave: the worker comes to the next group with what it has taken.
   std::uint64_t sequence = 0;  ///< Of pushes: 1, 2, 3, … per worker and server.
   std::uint64_t version = 0;   ///< That the worker's parameters had.
   double lr = 0;     ///< push: of the update (not of deltas); where it is held, that of `apply`.
   double loss = 0;   ///< sync: the worker's share of the mean loss.
   double scale = 1;  ///< apply.
+  /// push: one of an earlier group whose answer was lost, made again with the number it had there.
+  /// It is applied where it was not, and waits for nobody.
+  std::int64_t again_epoch = 0;   ///< That group; 0: it is a push of this one.
+  std::int32_t again_worker = 0;  ///< The worker there.
+
+  bool is_again() const { return again_epoch != 0; }
 };
 
 struct ReplyHeader {
@@ -77,6 +86,7 @@ struct Request {
   std::span<const float> dense;        ///< push: the shard's segment, where it is not encoded.
   std::span<const std::byte> encoded;  ///< push: a message of the job's codec instead.
   std::vector<RowsPushed> rows;        ///< push.
+  std::vector<Claim> pieces;           ///< A push that is made again: the work that is done by it.
 
   /// pull: where the dense segment goes. With compression, what the worker has now: the shard sends
   /// the encoded difference and leaves here what the worker has afterwards. A worker's first pull

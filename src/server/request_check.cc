@@ -18,6 +18,11 @@ void check_flags(const RequestHeader& header, const ShardRules& rules) {
     fail(ErrorCode::invalid, "worker {} asked to hold or apply; only sync updates can be held",
          worker);
   }
+  if (header.is_again() && (sync || !header.push)) {
+    fail(ErrorCode::invalid,
+         "worker {} makes something again that is no push, or a push of sync, which is undone",
+         worker);
+  }
   if (header.hold && !header.push) {
     fail(ErrorCode::invalid, "worker {} asked to hold without a push", worker);
   }

@@ -187,7 +187,7 @@ void RpcDoor::take(std::unique_ptr<RpcCall> call) {
         return reply_with(*call, {});
       case WireKind::leave:
         model_copies_[static_cast<std::size_t>(worker)].reset();
-        desk_.leave(worker);
+        desk_.leave(worker, wire.header.returns);
         return reply_with(*call, {});
       case WireKind::look:
         return reply_with(*call, desk_.look());
@@ -309,6 +309,7 @@ Request RpcDoor::request_of(const WireRequest& wire, Caller& caller) {
   Request request;
   request.header = wire.header;
   request.rows = wire.rows;
+  request.pieces = wire.pieces;
   request.rows_wanted = wire.wanted;
   make_room(request.rows_wanted, shape, caller.rows);
   if (wire.header.push && compressed_) request.encoded = wire.rest;

@@ -39,7 +39,7 @@ class RpcLink : public ServerLink {
     pending_.reset();  // It reads what changes now.
     message_.clear();
     write_request(message_, {.kind = request.kind, .number = ++number_, .header = request.header},
-                  request.rows, request.wanted);
+                  request.rows, request.wanted, request.pieces);
     parts_ = {message_};
     if (request.header.push) {
       parts_.push_back(request.encoded.empty() ? std::as_bytes(outgoing_) : request.encoded);

@@ -63,10 +63,14 @@ class Server {
       wait_.until(
           memory_.bell(), [&] { return memory_.has_visitors() || rpc_.has_visitors(); },
           Deadline::in(kLookAround), [] {});
-      rpc_.take_all();
-      memory_.take_all();
+      take_all();
       if (Clock::now() >= look_around_at_ && !look_around()) return;
     }
+  }
+
+  void take_all() {
+    rpc_.take_all();
+    memory_.take_all();
   }
 
   void replicate() {
@@ -90,6 +94,7 @@ class Server {
     look_around_at_ = Clock::now() + kLookAround;
     for (int dead = rpc_.dead_worker(); dead >= 0; dead = rpc_.dead_worker()) {
       log_warn("server {}: worker {} is gone", options_.server, dead);
+      take_all();  // What it has sent counts, as it does on other servers.
       desk_.leave(dead);
     }
     if (options_.give_up && options_.give_up()) return false;

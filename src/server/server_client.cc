@@ -119,7 +119,7 @@ RequestHeader ServerClient::State::header_of(const Exchange& exchange, int serve
   header.stop = exchange.stop;
   header.finished = exchange.finished;
   header.exact = exchange.exact;
-  header.sequence = exchange.push ? ++state.sequence : state.sequence;
+  header.sequence = sequence;
   header.version = state.version;
   header.lr = exchange.lr;
   header.loss = exchange.loss;
@@ -147,12 +147,40 @@ void ServerClient::State::choose_rows(const Exchange& exchange, ServerState& sta
 
 void ServerClient::State::start(const Exchange& exchange, int server, ServerState& state) {
   LinkRequest request{.header = header_of(exchange, server, state)};
+  if (exchange.push && server > 0) failpoint("worker.between-servers");
   if (exchange.push) {
     choose_rows(exchange, state);
     request.rows = state.pushed;
-    if (state.encoder) request.encoded = state.encoder->encode(state.part_of(floats.outgoing()));
+    encode(state);
+    request.encoded = state.encoded;
   }
   state.link->start(request, deadline());
+}
+
+/// Once for a push: what the message leaves out is added to the next one.
+void ServerClient::State::encode(ServerState& state) const {
+  if (!state.encoder || !state.encoded.empty()) return;
+  state.encoded = state.encoder->encode(state.part_of(floats.outgoing()));
+}
+
+/// The same messages that the servers may have got, but that they say whose push they are.
+UnansweredPush ServerClient::State::bytes_of(const Exchange& push) {
+  UnansweredPush all;
+  for (int server = 0; server < options.servers; ++server) {
+    ServerState& state = servers[static_cast<std::size_t>(server)];
+    RequestHeader header = header_of(push, server, state);
+    header.pull = header.claim = header.finished = header.stop = header.want_norm = false;
+    header.again_epoch = options.epoch;
+    header.again_worker = options.worker;
+    choose_rows(push, state);
+    encode(state);
+    Bytes& bytes = all.emplace_back();
+    write_request(bytes, {.header = header}, state.pushed, {}, push.pieces);
+    const auto rest =
+        state.encoder ? state.encoded : std::as_bytes(std::span(state.part_of(floats.outgoing())));
+    bytes.insert(bytes.end(), rest.begin(), rest.end());
+  }
+  return all;
 }
 
 void ServerClient::State::take_pulled(const Exchange& exchange, const LinkReply& reply,
@@ -192,19 +220,31 @@ std::span<float> ServerClient::incoming() const {
 }
 
 ExchangeReply ServerClient::exchange(const Exchange& exchange) {
+  if (state_->failure) throw *state_->failure;
+  if (exchange.push) ++state_->sequence;
+  for (ServerState& state : state_->servers) state.encoded = {};
+  try {
+    return state_->collect(exchange);
+  } catch (const Error&) {
+    if (exchange.push && !exchange.hold) state_->unanswered = state_->bytes_of(exchange);
+    throw;
+  }
+}
+
+ExchangeReply ServerClient::State::collect(const Exchange& exchange) {
   // Work is handed out by server 0 alone.
   const bool claim_only = exchange.claim && !exchange.push && !exchange.pull && !exchange.finished;
   const auto takes_part = [&](int server) { return server == 0 || !claim_only; };
-  state_->for_all([&](int server, ServerState& state) {
+  for_all([&](int server, ServerState& state) {
     if (!takes_part(server)) return;
     if (server > 0 && exchange.push) failpoint("worker.between-pushes");
-    state_->start(exchange, server, state);
+    start(exchange, server, state);
   });
   ExchangeReply all;
-  state_->for_all([&](int server, ServerState& state) {
+  for_all([&](int server, ServerState& state) {
     if (!takes_part(server)) return;
-    const LinkReply reply = state.link->wait(state_->deadline());
-    state_->take_pulled(exchange, reply, state);
+    const LinkReply reply = state.link->wait(deadline());
+    take_pulled(exchange, reply, state);
     const ReplyHeader& header = reply.header;
     all.loss = header.loss;
     all.stop = all.stop || header.stop;
@@ -218,6 +258,43 @@ ExchangeReply ServerClient::exchange(const Exchange& exchange) {
     }
   });
   return all;
+}
+
+const UnansweredPush& ServerClient::unanswered() const {
+  return state_->unanswered;
+}
+
+UnansweredPush ServerClient::unsent(const Exchange& push) {
+  ++state_->sequence;
+  for (ServerState& state : state_->servers) state.encoded = {};
+  return state_->bytes_of(push);
+}
+
+void ServerClient::push_again(const UnansweredPush& push) {
+  if (push.size() != state_->servers.size()) {
+    fail(ErrorCode::invalid, "a push to {} servers cannot be made again to {}", push.size(),
+         state_->servers.size());
+  }
+  std::vector<WireRequest> requests;
+  state_->for_all([&](int server, ServerState& state) {
+    WireRequest& wire = requests.emplace_back(read_request(push[static_cast<std::size_t>(server)]));
+    wire.header.epoch = state_->options.epoch;
+    wire.header.worker = state_->options.worker;
+    LinkRequest request{.header = wire.header, .rows = wire.rows, .pieces = wire.pieces};
+    const auto dense = std::as_writable_bytes(state.part_of(state_->floats.outgoing()));
+    if (state.encoder) {
+      request.encoded = wire.rest;
+    } else if (wire.rest.size() == dense.size()) {
+      std::ranges::copy(wire.rest, dense.begin());
+    } else {
+      fail(ErrorCode::invalid, "a push of {} bytes is made again where there is room for {}",
+           wire.rest.size(), dense.size());
+    }
+    state.link->start(request, state_->deadline());
+  });
+  state_->for_all([&](int, ServerState& state) {
+    state.heard = state.link->wait(state_->deadline()).header.version;
+  });
 }
 
 void ServerClient::pull_rows(std::size_t table, std::span<const std::uint32_t> rows,
@@ -279,9 +356,16 @@ void ServerClient::close() noexcept {
   LinkRequest goodbye{.kind = WireKind::leave, .header = {}};
   goodbye.header.epoch = state_->options.epoch;
   goodbye.header.worker = state_->options.worker;
+  goodbye.header.returns = state_->failure.has_value();
   for (ServerState& state : state_->servers) {
     try {
-      // A request that failed may still be under way; nobody waits for its answer any more.
+      if (state_->failure) {
+        // A request may still be under way, and what it refers to stays as it is.
+        Bytes message;
+        write_request(message, {.kind = goodbye.kind, .header = goodbye.header}, {}, {});
+        state.calls->call({message}, Deadline::in(kGoodbye));
+        continue;
+      }
       state.link->start(goodbye, Deadline::in(kGoodbye));
       state.link->wait(Deadline::in(kGoodbye));
     } catch (const std::exception&) {

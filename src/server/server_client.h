@@ -66,8 +66,13 @@ struct Exchange {
     std::vector<std::uint32_t> rows;  ///< Ascending, each once.
     std::vector<float> values;
   };
-  std::vector<Rows> rows = {};  ///< push: of every table; or empty.
+  std::vector<Rows> rows = {};     ///< push: of every table; or empty.
+  std::vector<Claim> pieces = {};  ///< push: the work it is of; told when it is made again.
 };
+
+/// A push that not all servers have answered, by server, as bytes: each of them may have applied it
+/// or not. Empty: there is none. It is made again in the next group of workers.
+using UnansweredPush = std::vector<std::vector<std::byte>>;
 
 struct ExchangeReply {
   double loss = 0;
@@ -108,13 +113,23 @@ class ServerClient {
   /// gone, timeout, or what it refused the request with.
   ExchangeReply exchange(const Exchange& exchange);
 
+  /// The push of the exchange that has thrown, if it was one; not of sync ones, which servers undo.
+  const UnansweredPush& unanswered() const;
+  /// The same of what outgoing() has now, which was never pushed.
+  UnansweredPush unsent(const Exchange& push);
+
+  /// Makes the push of an earlier group again, before anything else is pushed or claimed by anybody
+  /// in this one: servers that have it do not apply it again. What outgoing() has is lost.
+  void push_again(const UnansweredPush& push);
+
   /// Rows as they are on the servers now, in the order asked for.
   void pull_rows(std::size_t table, std::span<const std::uint32_t> rows, std::span<float> values);
 
   std::uint64_t bytes_sent() const;
   std::uint64_t bytes_received() const;
 
-  /// Tells the servers that this worker is gone. Does not throw.
+  /// Tells the servers that this worker is gone; where an exchange has failed, that it returns in
+  /// the next group with what it has taken. Does not throw.
   void close() noexcept;
 
  private:

@@ -42,10 +42,10 @@ struct ServerState {
   std::unique_ptr<RpcClient> calls = {};        ///< For what is said only now and then.
   std::unique_ptr<ErrorFeedback> encoder = {};  ///< With compression.
   std::unique_ptr<Codec> decoder = {};
-  std::vector<float> change = {};  ///< That a pulled message says.
-  std::uint64_t sequence = 0;
-  std::uint64_t version = 0;  ///< Of what was pulled last.
-  std::uint64_t heard = 0;    ///< That the server said it has.
+  std::vector<float> change = {};           ///< That a pulled message says.
+  std::span<const std::byte> encoded = {};  ///< The message of the push that is under way.
+  std::uint64_t version = 0;                ///< Of what was pulled last.
+  std::uint64_t heard = 0;                  ///< That the server said it has.
   bool has_pulled = false;
   std::vector<RowsPushed> pushed = {};
   SharedMemory model_memory = {};  ///< Where this host's server writes a model that is read.
@@ -82,7 +82,10 @@ struct ServerClient::State {
   // One exchange.
   RequestHeader header_of(const Exchange& exchange, int server, ServerState& state) const;
   void choose_rows(const Exchange& exchange, ServerState& state) const;
+  void encode(ServerState& state) const;
   void start(const Exchange& exchange, int server, ServerState& state);
+  ExchangeReply collect(const Exchange& exchange);
+  UnansweredPush bytes_of(const Exchange& push);
   void take_pulled(const Exchange& exchange, const LinkReply& reply, ServerState& state);
 
   // The whole model; see server_model.cc.
@@ -96,6 +99,8 @@ struct ServerClient::State {
   std::vector<ServerAddress> addresses;
   WorkerFloats floats;
   std::vector<ServerState> servers;
+  std::uint64_t sequence = 0;  ///< Of the last push.
+  UnansweredPush unanswered;
   std::optional<Error> failure;
   bool closed = false;
 };

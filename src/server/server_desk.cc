@@ -120,9 +120,11 @@ ModelMessage ServerDesk::read(std::span<float> floats) const {
          shard_->floats(), floats.size());
   }
   shard_->copy_to(floats);
+  WorkLeft work = board_ ? board_->left() : WorkLeft();
+  for (Claim& piece : work.again) piece.taken_by = -1;
   return {.version = shard_->version(),
           .slots = shard_->slots(),
-          .work = board_ ? board_->left() : WorkLeft(),
+          .work = std::move(work),
           .shape = shape_,
           .floats = floats.first(shard_->floats())};
 }
@@ -168,7 +170,7 @@ bool ServerDesk::try_claim(int worker, WaitingClaim& waiting) {
   Claim claim;
   const WorkBoard::Answer answer = board_->claim(worker, claim);
   if (answer == WorkBoard::Answer::wait) return false;
-  if (answer == WorkBoard::Answer::claimed) shard_->save_work();
+  if (answer == WorkBoard::Answer::claimed) shard_->save_work(options_.epoch);
   waiting.reply.claim_end = answer == WorkBoard::Answer::end;
   waiting.reply.claim_step = claim.step;
   waiting.reply.claim_part = claim.part;
@@ -184,13 +186,13 @@ void ServerDesk::retry_claims() {
   }
 }
 
-void ServerDesk::leave(int worker) {
+void ServerDesk::leave(int worker, bool returns) {
   if (worker < 0 || worker >= options_.rules.workers || has_left(worker)) return;
   left_[static_cast<std::size_t>(worker)] = true;
   claims_[static_cast<std::size_t>(worker)].reset();
   if (arriving_ && arriving_->worker == worker) arriving_.reset();
-  if (board_) board_->gone(worker);
-  if (shard_) shard_->leave(worker);
+  if (shard_) shard_->leave(worker);  // What it has pushed is done.
+  if (board_) returns ? board_->rest(worker) : board_->gone(worker);
   retry_claims();
 }
 

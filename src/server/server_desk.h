@@ -55,8 +55,9 @@ class ServerDesk {
   /// The request's own `answer` and `refuse` are set here to the visit's.
   void take(Request request, Visit& visit);
 
-  /// The worker has gone: by its own word, or its process has ended.
-  void leave(int worker);
+  /// The worker has gone: by its own word, or its process has ended. One that `returns` comes to
+  /// the next group and pushes then what it has taken; nobody else gets that before.
+  void leave(int worker, bool returns = false);
   bool all_have_left() const;
   bool has_left(int worker) const { return left_[static_cast<std::size_t>(worker)]; }
 

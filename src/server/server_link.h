@@ -40,6 +40,7 @@ struct LinkRequest {
   std::span<const std::byte> encoded = {};  ///< push, with compression.
   std::span<const RowsPushed> rows = {};
   std::span<const RowsWanted> wanted = {};
+  std::span<const Claim> pieces = {};
 };
 
 struct LinkReply {

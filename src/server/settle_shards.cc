@@ -26,6 +26,50 @@ void replace_lost(std::span<const std::span<std::byte>> memories,
   }
 }
 
+/// The ledger of the newest group that any of the servers has seen. One that has seen nothing of it
+/// has settled nothing of it.
+std::vector<LedgerEntry> ledger_of(const ShardMemory& shard, std::int64_t epoch,
+                                   std::size_t workers) {
+  std::vector<LedgerEntry> entries;
+  if (shard.record().ledger_epoch == epoch) {
+    entries.assign(shard.ledger().begin(), shard.ledger().end());
+  }
+  entries.resize(workers);
+  return entries;
+}
+
+/// Pushes that one server has and another lacks become known to all.
+void compare_ledgers(std::vector<ShardMemory>& shards) {
+  std::int64_t epoch = 0;
+  std::size_t workers = 0;
+  for (const ShardMemory& shard : shards) epoch = std::max(epoch, shard.record().ledger_epoch);
+  for (const ShardMemory& shard : shards) {
+    if (shard.record().ledger_epoch == epoch) workers = std::max(workers, shard.ledger().size());
+  }
+  std::vector<std::uint64_t> known(workers);
+  for (const ShardMemory& shard : shards) {
+    const auto entries = ledger_of(shard, epoch, workers);
+    for (std::size_t i = 0; i < workers; ++i) {
+      known[i] = std::max({known[i], entries[i].settled, entries[i].known});
+    }
+  }
+  for (ShardMemory& shard : shards) {
+    std::vector<LedgerEntry> entries = ledger_of(shard, epoch, workers);
+    ShardRecord record = shard.record();
+    WorkLeft work = shard.work();
+    record.ledger_epoch = epoch;
+    for (std::size_t i = 0; i < workers; ++i) {
+      record.counts.missing += known[i] - std::max(entries[i].known, entries[i].settled);
+      entries[i].known = known[i];
+      if (entries[i].settled == known[i]) continue;
+      // A worker takes no new work before all have answered its push, so this is what it was of.
+      std::erase_if(work.again,
+                    [&](const Claim& piece) { return piece.taken_by == static_cast<int>(i); });
+    }
+    shard.commit(record, &work, entries);
+  }
+}
+
 }  // namespace
 
 SettledShards settle_shards(std::span<const std::span<std::byte>> memories, const ShardRules& rules,
@@ -47,6 +91,8 @@ SettledShards settle_shards(std::span<const std::span<std::byte>> memories, cons
     for (ShardMemory& shard : shards) {
       if (version_of(shard) > smallest) shard.step_back();
     }
+  } else {
+    compare_ledgers(shards);
   }
   return {.have_model = true, .version = smallest};
 }

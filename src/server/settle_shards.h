@@ -21,6 +21,11 @@ struct SettledShards {
 /// answered it, so nobody has seen that update complete. For the same reason no server is ahead by
 /// two. A first model that not all servers got is none.
 ///
+/// Otherwise servers have applied pushes in orders of their own, so none can be undone. What one
+/// has applied and another lacks is counted there as missing, and the work it is of is not handed
+/// out again. Workers that live make their unanswered pushes again in the next group, which fills
+/// the gap. What stays missing are pushes of workers that died between two servers.
+///
 /// `replicas`: by server, where each keeps the copy of the server before; or empty. A shard whose
 /// memory was lost, and is zeroed, is taken from its copy.
 SettledShards settle_shards(std::span<const std::span<std::byte>> memories, const ShardRules& rules,

@@ -40,6 +40,7 @@ Shard::State::State(const ShardRules& rules, ShardMemory memory, WorkBoard* boar
   version_ = record.version;
   newest_lr_ = record.lr;
   if (record.kept_pushes > 0) kept_.restore(record.kept_area, record.kept_pushes);
+  ledger_.restore(record, memory_.ledger());
 }
 
 void Shard::State::check(Request& request) {
@@ -58,14 +59,16 @@ bool Shard::State::repeats_waiting(const RequestHeader& header) {
   const auto& waiting = worker(header.worker).waiting;
   if (!waiting) return false;
   const RequestHeader& first = waiting->request.header;
-  return header.apply ? first.apply : first.push && first.sequence == header.sequence;
+  if (header.apply) return first.apply;
+  return first.push && !header.is_again() && first.sequence == header.sequence;
 }
 
 void Shard::State::check_push(Request& request) {
   const RequestHeader& header = request.header;
+  if (header.is_again()) check_again(request);
   const bool repeats = repeats_waiting(header);
   if (!repeats) {
-    if (ledger_.has_come(header.worker, header.sequence)) return;
+    if (ledger_.has_come(header)) return;
     if (worker(header.worker).waiting) {
       fail(ErrorCode::invalid, "worker {} made push {} while its last request still waits",
            header.worker, header.sequence);
@@ -81,6 +84,15 @@ void Shard::State::check_push(Request& request) {
   }
   check_same_hold(header);
   request.dense = copies_.pushed(request);
+}
+
+void Shard::State::check_again(const Request& request) const {
+  ledger_.check_again(request.header);
+  for (const Claim& piece : request.pieces) {
+    if (!board_ || board_->has(piece)) continue;
+    fail(ErrorCode::invalid, "worker {} pushes part {} of step {}; there is no such work",
+         request.header.worker, piece.part, piece.step);
+  }
 }
 
 void Shard::State::check_same_hold(const RequestHeader& header) const {
@@ -117,14 +129,15 @@ void Shard::State::take(Request request, Clock::time_point now) {
 
 void Shard::State::take_push(Request request, Clock::time_point now) {
   const RequestHeader header = request.header;
-  if (ledger_.has_come(header.worker, header.sequence)) {
+  if (ledger_.has_come(header)) {
     ledger_.record_duplicate();
     return take_again(std::move(request));
   }
-  ledger_.accept(header.worker, header.sequence);
+  ledger_.accept(header);
   const std::uint64_t staleness = version_ - header.version;
   const bool waits = rules_.late_waits && !rules_.drop_late;
-  if (rules_.consistency == ShardRules::Consistency::quorum && staleness > 0 && !waits) {
+  const bool quorum = rules_.consistency == ShardRules::Consistency::quorum;
+  if (quorum && (header.is_again() || (staleness > 0 && !waits))) {
     return take_late(request, staleness);
   }
   newest_lr_ = header.lr;
@@ -133,19 +146,32 @@ void Shard::State::take_push(Request request, Clock::time_point now) {
 
 void Shard::State::take_late(const Request& request, std::uint64_t staleness) {
   ShardWorker& from = worker(request.header.worker);
-  from.last_reply = {
-      .staleness = staleness, .applied = !rules_.drop_late, .dropped = rules_.drop_late};
-  if (rules_.drop_late) {
+  const bool drop = rules_.drop_late && staleness > 0;
+  from.last_reply = {.staleness = staleness, .applied = !drop, .dropped = drop};
+  if (drop) {
     ledger_.record_dropped(staleness);
-    from.was_dropped = true;
+    ledger_.settle_dropped(request.header);
+    if (!request.header.is_again()) from.was_dropped = true;
+    commit_push(request);
   } else {
     newest_lr_ = request.header.lr;
-    keep(request, staleness);
+    keep_for_next(request, staleness);
   }
-  work_is_done(request.header.worker);
+  answer_at_once(request, from.last_reply);
+}
+
+/// Into the next update, whatever becomes of its worker.
+void Shard::State::keep_for_next(const Request& push, std::uint64_t staleness) {
+  keep(push, staleness);
+  ledger_.record_applied(staleness);
+  ledger_.settle_applied(push.header);
+  commit_push(push);
+}
+
+void Shard::State::commit_push(const Request& push) {
+  work_is_done(push);
   commit();
   replicate(ReplicaMessage::Kind::push);
-  answer_at_once(request, from.last_reply);
 }
 
 void Shard::State::take_apply(Request request, Clock::time_point now) {
@@ -200,9 +226,10 @@ void Shard::State::leave(int number) {
   ShardWorker& left = worker(number);
   left.active = false;
   if (left.waiting) {
-    if (left.waiting->request.header.push) ledger_.record_dropped(left.waiting->staleness);
-    unanswered.push_back(std::move(left.waiting->request));
+    WaitingRequest waiting = std::move(*left.waiting);
     left.waiting.reset();
+    if (waiting.request.header.push) keep_for_next(waiting.request, waiting.staleness);
+    unanswered.push_back(std::move(waiting.request));
   }
   for (const Request& request : unanswered) {
     request.refuse(
@@ -253,7 +280,7 @@ void Shard::put_model(std::size_t begin, std::span<const float> floats) {
 void Shard::publish_model(std::uint64_t version) {
   state_->version_ = version;
   const WorkLeft work = state_->board_ ? state_->board_->left() : WorkLeft();
-  state_->memory_.publish(state_->record(), &work);
+  state_->memory_.publish(state_->record(), &work, state_->ledger_.entries());
   state_->replicate(ReplicaMessage::Kind::whole);
   for (Request& request : std::exchange(state_->early_, {})) submit(std::move(request));
 }
@@ -281,7 +308,8 @@ void Shard::leave(int worker) {
   state_->leave(worker);
 }
 
-void Shard::save_work() {
+void Shard::save_work(std::int64_t epoch) {
+  state_->ledger_.begin(epoch);
   state_->commit();
 }
 

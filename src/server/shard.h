@@ -3,7 +3,6 @@
 #include <cohort/job.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "cluster/work_board.h"
 #include "server/model_message.h"
+#include "server/push_counts.h"
 #include "server/replica_message.h"
 #include "server/request.h"
 #include "server/shard_memory.h"
@@ -38,15 +38,6 @@ struct ShardRules {
 
   /// What a push of this staleness is multiplied by: 1/staleness (1 for 0), (1+staleness)^-a.
   double weight_of(std::uint64_t staleness) const;
-};
-
-/// Counts of what became of the pushes.
-struct PushCounts {
-  std::uint64_t applied = 0;
-  std::uint64_t dropped = 0;  ///< Late, of a step that diverged, or of a worker that left.
-  std::uint64_t duplicates = 0;
-  std::uint64_t missing = 0;                              ///< Sequence numbers that never came.
-  std::map<std::uint64_t, std::uint64_t> staleness = {};  ///< How many pushes had which.
 };
 
 /// One server's part of the model and the rules by which it changes. Knows nothing of how requests
@@ -84,12 +75,13 @@ class Shard {
   void submit(Request request);
 
   /// The worker is gone and will send nothing more. Quorum and async go on without it, and so does
-  /// sync when it had finished. Otherwise a step of sync can no longer be made: what waits and
-  /// what comes later is refused with Error(peer_lost) about this worker.
+  /// sync when it had finished; what has come of it counts, as it does on the other servers that it
+  /// has come to. Otherwise a step of sync can no longer be made: what waits and what comes later
+  /// is refused with Error(peer_lost) about this worker.
   void leave(int worker);
 
-  /// Commits what the board says now.
-  void save_work();
+  /// Commits what the board says now that it has handed out work in this group.
+  void save_work(std::int64_t epoch);
 
   /// Called after the commit of an update or a push, before anybody is answered.
   using Replicate = std::function<void(const ShardMemory& memory, ReplicaMessage::Kind kind)>;
@@ -104,6 +96,7 @@ class Shard {
   const ShardShape& shape() const;
   std::uint64_t version() const;
   std::span<const float> dense() const;
+  /// Of all servers that have had this memory.
   const PushCounts& counts() const;
 
  private:

@@ -163,6 +163,7 @@ void ShardMemory::lay_out(std::byte* base) {
     }
   }
   for (auto& again : again_) again = cutter.take<Claim>(lasts_ ? kMostPieces : 0);
+  for (auto& ledger : ledger_) ledger = cutter.take<LedgerEntry>(lasts_ ? kMostWorkers : 0);
   bytes_ = cutter.used();
 }
 
@@ -184,18 +185,35 @@ WorkLeft ShardMemory::work() const {
   return {.next = saved.next, .parts = saved.parts, .again = {again.begin(), again.end()}};
 }
 
-void ShardMemory::save(std::size_t index, const ShardRecord& record, const WorkLeft* work) {
+std::span<const LedgerEntry> ShardMemory::ledger() const {
+  return ledger_[current()].first(record().ledger_workers);
+}
+
+void ShardMemory::save(std::size_t index, const ShardRecord& record,
+                       std::span<const LedgerEntry> ledger) {
   Saved& saved = header_->saved[index];
   saved = {.record = record, .next = 0, .parts = 1, .again = 0};
-  if (!work || !lasts_) return;
-  if (work->again.size() > kMostPieces) {
-    fail(ErrorCode::no_space, "{} pieces of work are under way; there is room for {}",
-         work->again.size(), kMostPieces);
+  saved.record.ledger_workers = 0;
+  if (!lasts_) return;
+  if (ledger.size() > kMostWorkers) {
+    fail(ErrorCode::no_space, "a server has {} workers; its ledger has room for {}", ledger.size(),
+         kMostWorkers);
   }
-  saved.next = work->next;
-  saved.parts = work->parts;
-  saved.again = work->again.size();
-  std::ranges::copy(work->again, again_[index].begin());
+  saved.record.ledger_workers = ledger.size();
+  std::ranges::copy(ledger, ledger_[index].begin());
+}
+
+void ShardMemory::save_work(std::size_t index, const WorkLeft& work) {
+  if (!lasts_) return;
+  if (work.again.size() > kMostPieces) {
+    fail(ErrorCode::no_space, "{} pieces of work are under way; there is room for {}",
+         work.again.size(), kMostPieces);
+  }
+  Saved& saved = header_->saved[index];
+  saved.next = work.next;
+  saved.parts = work.parts;
+  saved.again = work.again.size();
+  std::ranges::copy(work.again, again_[index].begin());
 }
 
 void ShardMemory::begin_update() {
@@ -206,13 +224,16 @@ void ShardMemory::begin_update() {
   store_in_order(header_->journal, record().version + 1);
 }
 
-void ShardMemory::commit(const ShardRecord& record, const WorkLeft* work) {
+void ShardMemory::commit(const ShardRecord& record, const WorkLeft* work,
+                         std::span<const LedgerEntry> ledger) {
   const std::size_t next = 1 - current();
-  save(next, record, work);
+  save(next, record, ledger);
+  if (work) save_work(next, *work);
   store_in_order(header_->current, std::uint64_t{next});
 }
 
-void ShardMemory::publish(const ShardRecord& record, const WorkLeft* work) {
+void ShardMemory::publish(const ShardRecord& record, const WorkLeft* work,
+                          std::span<const LedgerEntry> ledger) {
   header_->slots = slots_;
   if (lasts_) {
     std::vector<std::byte> shape;
@@ -221,7 +242,7 @@ void ShardMemory::publish(const ShardRecord& record, const WorkLeft* work) {
     std::ranges::copy(shape, shape_bytes_.begin());
   }
   store_in_order(header_->journal, std::uint64_t{0});
-  commit(record, work);
+  commit(record, work, ledger);
   store_in_order(header_->mark, Header::kMark);
 }
 

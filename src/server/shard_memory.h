@@ -9,6 +9,7 @@
 
 #include "base/private_memory.h"
 #include "cluster/work_board.h"
+#include "server/push_counts.h"
 #include "server/shard_shape.h"
 
 namespace cohort {
@@ -62,6 +63,17 @@ struct ShardRecord {
   std::uint64_t kept_pushes = 0;  ///< Pushes that were answered and are in no update yet.
   std::uint64_t kept_area = 0;    ///< Which of the two has their sum.
   double lr = 0;                  ///< Of the newest push.
+  std::int64_t ledger_epoch = 0;  ///< The group of workers that the ledger is of.
+  std::uint64_t ledger_workers = 0;
+  PushCounts counts = {};
+};
+
+/// What the ledger says of one worker of its group; see PushLedger.
+struct LedgerEntry {
+  std::uint64_t settled = 0;  ///< Its newest push that counts here.
+  std::uint64_t known = 0;    ///< Its newest push that counts on any of the servers.
+
+  bool operator==(const LedgerEntry&) const = default;
 };
 
 /// The memory of one shard. Where it lasts, a process that is killed at any instruction leaves it
@@ -98,16 +110,20 @@ class ShardMemory {
 
   const ShardRecord& record() const;
   WorkLeft work() const;
+  std::span<const LedgerEntry> ledger() const;
 
   /// More pieces of work than this cannot be under way.
   static constexpr std::size_t kMostPieces = 1 << 18;
+  static constexpr std::size_t kMostWorkers = 1 << 16;
 
   /// From now on until the next commit, what was saved may be changed.
   void begin_update();
-  /// This is now what the shard is. `work` may be null.
-  void commit(const ShardRecord& record, const WorkLeft* work);
+  /// This is now what the shard is. `work` may be null. The record's `ledger_workers` is set here.
+  void commit(const ShardRecord& record, const WorkLeft* work,
+              std::span<const LedgerEntry> ledger = {});
   /// The floats of the first model are here; from now on there is a model.
-  void publish(const ShardRecord& record, const WorkLeft* work);
+  void publish(const ShardRecord& record, const WorkLeft* work,
+               std::span<const LedgerEntry> ledger = {});
 
   /// Undoes an update that was begun and not committed.
   void recover();
@@ -123,7 +139,8 @@ class ShardMemory {
   ShardMemory(bool lasts, const ShardShape& shape, std::size_t slots);
 
   void lay_out(std::byte* base);
-  void save(std::size_t index, const ShardRecord& record, const WorkLeft* work);
+  void save(std::size_t index, const ShardRecord& record, std::span<const LedgerEntry> ledger);
+  void save_work(std::size_t index, const WorkLeft& work);
   void restore() const;
   std::size_t current() const;
 
@@ -134,6 +151,7 @@ class ShardMemory {
   Header* header_ = nullptr;
   std::span<std::byte> shape_bytes_;
   std::span<Claim> again_[2];
+  std::span<LedgerEntry> ledger_[2];
   DenseArea dense_;
   KeptArea kept_[2];
   std::vector<TableArea> tables_;

@@ -67,9 +67,12 @@ void Shard::State::update(std::span<WaitingRequest> round, ReplyHeader& reply) {
 
 void Shard::State::finish_update(std::span<const WaitingRequest> round) {
   ++version_;
-  for (const WaitingRequest& push : round) work_is_done(push.request.header.worker);
-  for (const std::uint64_t staleness : kept_stalenesses_) ledger_.record_applied(staleness);
-  kept_stalenesses_.clear();
+  for (const WaitingRequest& push : round) {
+    work_is_done(push.request);
+    ledger_.settle_applied(push.request.header);
+  }
+  for (const std::uint64_t staleness : held_stalenesses_) ledger_.record_applied(staleness);
+  held_stalenesses_.clear();
   kept_.clear();
   for (ShardWorker& one : workers_) one.was_dropped = false;
   commit();
@@ -84,7 +87,9 @@ ShardRecord Shard::State::record() const {
   return {.version = version_,
           .kept_pushes = kept_.pushes(),
           .kept_area = kept_.area(),
-          .lr = newest_lr_};
+          .lr = newest_lr_,
+          .ledger_epoch = ledger_.epoch(),
+          .counts = ledger_.counts()};
 }
 
 /// Makes what this shard is now what it will be found as.
@@ -92,18 +97,24 @@ void Shard::State::commit() {
   failpoint("server.before-commit");
   std::optional<WorkLeft> work;
   if (board_ && memory_.lasts()) work = board_->left();
-  memory_.commit(record(), work ? &*work : nullptr);
+  memory_.commit(record(), work ? &*work : nullptr, ledger_.entries());
   failpoint("server.before-answer");
 }
 
-void Shard::State::work_is_done(int number) {
-  if (board_) board_->done(number);
+void Shard::State::work_is_done(const Request& push) {
+  if (!board_) return;
+  if (push.header.is_again()) {
+    board_->done_before(push.pieces);
+  } else {
+    board_->done(push.header.worker);
+  }
 }
 
 void Shard::State::hold(std::span<const WaitingRequest> round, ReplyHeader& reply) {
   HeldRound held{.reply = {}};
   for (const WaitingRequest& push : round) {
     keep(push.request, push.staleness);
+    held_stalenesses_.push_back(push.staleness);
     held.workers.push_back(push.request.header.worker);
   }
   const double factor = factor_of(rules_, kept_.pushes());
@@ -114,7 +125,6 @@ void Shard::State::hold(std::span<const WaitingRequest> round, ReplyHeader& repl
 
 void Shard::State::keep(const Request& push, std::uint64_t staleness) {
   kept_.add({.dense = push.dense, .rows = push.rows, .weight = weight_of(staleness)});
-  kept_stalenesses_.push_back(staleness);
 }
 
 void Shard::State::run_apply(Clock::time_point now) {
@@ -131,8 +141,8 @@ void Shard::State::run_apply(Clock::time_point now) {
 }
 
 void Shard::State::drop_kept() {
-  for (const std::uint64_t staleness : kept_stalenesses_) ledger_.record_dropped(staleness);
-  kept_stalenesses_.clear();
+  for (const std::uint64_t staleness : held_stalenesses_) ledger_.record_dropped(staleness);
+  held_stalenesses_.clear();
   kept_.clear();
 }
 

@@ -61,6 +61,7 @@ struct Shard::State {
   // `dense` refers to, when it has to be decoded.
   void check(Request& request);
   void check_push(Request& request);
+  void check_again(const Request& request) const;
   void check_same_hold(const RequestHeader& header) const;
   void check_apply(const RequestHeader& header) const;
   bool repeats_waiting(const RequestHeader& header);
@@ -69,6 +70,8 @@ struct Shard::State {
   void take(Request request, Clock::time_point now);
   void take_push(Request request, Clock::time_point now);
   void take_late(const Request& request, std::uint64_t staleness);
+  void keep_for_next(const Request& push, std::uint64_t staleness);
+  void commit_push(const Request& push);
   void take_apply(Request request, Clock::time_point now);
   void take_again(Request request);
   void serve_rows(const Request& request) const;
@@ -89,7 +92,7 @@ struct Shard::State {
   void commit();
   void replicate(ReplicaMessage::Kind kind) const;
   ShardRecord record() const;
-  void work_is_done(int number);
+  void work_is_done(const Request& push);
   void keep(const Request& push, std::uint64_t staleness);
   ReplyHeader count_votes(std::span<const WaitingRequest> round) const;
   double weight_of(std::uint64_t staleness) const;
@@ -113,7 +116,7 @@ struct Shard::State {
   WorkerCopies copies_;
   std::vector<ShardWorker> workers_;
   GradientSum kept_;
-  std::vector<std::uint64_t> kept_stalenesses_;
+  std::vector<std::uint64_t> held_stalenesses_;  // Of sync pushes that count with `apply`.
   std::optional<HeldRound> held_;
   std::vector<Request> early_;  // From before the first model.
   std::optional<Error> lost_;   // Why nothing can be done any more.

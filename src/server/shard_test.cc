@@ -89,7 +89,7 @@ TEST(Shard, SyncAppliesTheSumWhenAllHaveCome) {
   }
   EXPECT_EQ(server.shard.version(), 1u);
   EXPECT_EQ(server.shard.counts().applied, 2u);
-  EXPECT_THAT(server.shard.counts().staleness, ElementsAre(Pair(0, 2)));
+  EXPECT_THAT(server.shard.counts().histogram(), ElementsAre(Pair(0, 2)));
 }
 
 TEST(Shard, TellsHowLongARequestWaitedForOthers) {
@@ -145,7 +145,7 @@ TEST(Shard, AsyncAppliesAtOnceAndWeighsStaleness) {
   EXPECT_EQ(stale.reply->staleness, 4u);
   EXPECT_THAT(stale.pulled, ElementsAre(-6, 10));
   EXPECT_EQ(stale.reply->square_sum, 4);
-  EXPECT_THAT(server.shard.counts().staleness, ElementsAre(Pair(0, 4), Pair(4, 1)));
+  EXPECT_THAT(server.shard.counts().histogram(), ElementsAre(Pair(0, 4), Pair(4, 1)));
   Call other(pull_by(0));
   other.submit(server.shard);
   EXPECT_TRUE(other.reply->stop) << "everybody hears that one was asked to stop";
@@ -210,14 +210,14 @@ TEST(Shard, QuorumAppliesSomeInPlaceOfAll) {
   EXPECT_THAT(late.pulled, ElementsAre(-3, 10));
   EXPECT_TRUE(late.reply->applied);
   EXPECT_EQ(late.reply->staleness, 1u);
-  EXPECT_EQ(server.shard.counts().applied, 2u);
+  EXPECT_EQ(server.shard.counts().applied, 3u);
   late.dense = {99, 99};  // Its memory is the worker's again.
   Call fresh(push_and_pull(3, 2, 1), {1, 0});
   fresh.submit(server.shard);
   EXPECT_THAT(fresh.pulled, ElementsAre(-7, 10));  // -3 - 4/2 * (2/2 + 1)
   EXPECT_EQ(server.shard.counts().applied, 4u);
   EXPECT_EQ(server.shard.counts().dropped, 0u);
-  EXPECT_THAT(server.shard.counts().staleness, ElementsAre(Pair(0, 3), Pair(1, 1)));
+  EXPECT_THAT(server.shard.counts().histogram(), ElementsAre(Pair(0, 3), Pair(1, 1)));
 }
 
 TEST(Shard, WhatIsLateIsNotForgottenAtTheEnd) {
@@ -272,7 +272,7 @@ TEST(Shard, QuorumDropsWhatIsLateWhereItIsToldTo) {
   EXPECT_THAT(late.pulled, ElementsAre(-2, 10));
   EXPECT_EQ(server.shard.counts().applied, 1u);
   EXPECT_EQ(server.shard.counts().dropped, 1u);
-  EXPECT_THAT(server.shard.counts().staleness, ElementsAre(Pair(0, 1), Pair(1, 1)));
+  EXPECT_THAT(server.shard.counts().histogram(), ElementsAre(Pair(0, 1), Pair(1, 1)));
 }
 
 struct BadRequest {

@@ -19,6 +19,7 @@ struct RequestFrame {
   WireKind kind = WireKind::exchange;
   std::uint32_t rows = 0;
   std::uint32_t wanted = 0;
+  std::uint64_t pieces = 0;
   std::uint64_t number = 0;
   RequestHeader header;
 };
@@ -49,7 +50,7 @@ constexpr std::size_t kRequestFlags[] = {
     offsetof(RequestHeader, claim), offsetof(RequestHeader, hold),
     offsetof(RequestHeader, apply), offsetof(RequestHeader, want_norm),
     offsetof(RequestHeader, stop),  offsetof(RequestHeader, finished),
-    offsetof(RequestHeader, exact)};
+    offsetof(RequestHeader, exact), offsetof(RequestHeader, returns)};
 constexpr std::size_t kReplyFlags[] = {
     offsetof(ReplyHeader, applied),   offsetof(ReplyHeader, dropped),
     offsetof(ReplyHeader, duplicate), offsetof(ReplyHeader, stop),
@@ -72,14 +73,17 @@ void check_mark(std::uint32_t mark) {
 }  // namespace
 
 void write_request(std::vector<std::byte>& bytes, const WireHead& head,
-                   std::span<const RowsPushed> rows, std::span<const RowsWanted> wanted) {
+                   std::span<const RowsPushed> rows, std::span<const RowsWanted> wanted,
+                   std::span<const Claim> pieces) {
   RequestFrame frame;
   frame.kind = head.kind;
   frame.number = head.number;
   frame.rows = static_cast<std::uint32_t>(rows.size());
   frame.wanted = static_cast<std::uint32_t>(wanted.size());
+  frame.pieces = pieces.size();
   frame.header = head.header;
   append(bytes, frame);
+  append_all(bytes, pieces);
   const auto frame_of = [](std::uint32_t table, std::size_t count, std::size_t floats) {
     return RowsFrame{table, static_cast<std::uint32_t>(count),
                      static_cast<std::uint32_t>(count == 0 ? 0 : floats / count)};
@@ -114,6 +118,10 @@ WireRequest read_request(std::span<const std::byte> bytes) {
   request.kind = frame.kind;
   request.number = frame.number;
   request.header = frame.header;
+  if (frame.pieces > reader.rest().size() / sizeof(Claim)) {
+    fail(ErrorCode::corrupt, "A push names more pieces of work than its message can.");
+  }
+  for (std::uint64_t i = 0; i < frame.pieces; ++i) request.pieces.push_back(reader.take<Claim>());
   for (std::uint32_t i = 0; i < frame.rows; ++i) {
     const auto block = reader.take<RowsFrame>();
     const auto rows = reader.take_all<std::uint32_t>(block.count);

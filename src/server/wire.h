@@ -15,7 +15,7 @@ namespace cohort {
 /// memory; a *mark* in front tells another build apart. Parsing checks every length and throws
 /// Error(corrupt).
 ///
-///   request   mark | kind, counts, number | RequestHeader | rows pushed … | rows wanted …
+///   request   mark | kind, counts, number | RequestHeader | pieces | rows pushed … | rows wanted …
 ///   by gRPC   … | dense floats or an encoded message
 ///   reply     mark | error code, lengths | ReplyHeader | wanted rows' floats, or the error's text
 ///   by gRPC   … | dense floats or an encoded message
@@ -41,6 +41,7 @@ struct WireHead {
 
 /// A request taken apart; spans are views of the bytes.
 struct WireRequest : WireHead {
+  std::vector<Claim> pieces;
   std::vector<RowsPushed> rows;
   std::vector<RowsWanted> wanted;  ///< Without `values`.
   std::vector<std::uint32_t> wanted_widths;
@@ -49,7 +50,8 @@ struct WireRequest : WireHead {
 
 /// Appends the request to `bytes`, but for the rest.
 void write_request(std::vector<std::byte>& bytes, const WireHead& head,
-                   std::span<const RowsPushed> rows, std::span<const RowsWanted> wanted);
+                   std::span<const RowsPushed> rows, std::span<const RowsWanted> wanted,
+                   std::span<const Claim> pieces = {});
 WireRequest read_request(std::span<const std::byte> bytes);
 
 /// The kind alone. Throws Error(corrupt) where it cannot be read.

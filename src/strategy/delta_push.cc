@@ -26,7 +26,8 @@ COHORT_VECTORIZE void subtract(float* __restrict change, const float* __restrict
 /// In step (sync) all push after the same steps, the multiples of push_every(), so the servers'
 /// version says which step their model is of. There a worker remembers what it had at the last
 /// push: that is what is saved and carried, and the steps since are done again. Where work is
-/// handed out, pieces count as done once they are pushed; what was not is handed out again.
+/// handed out, pieces count as done once they are pushed. Should the servers be lost before, the
+/// change is carried over and pushed to the next ones: this worker's optimizer has seen it.
 class DeltaPush : public ServerWorker {
  public:
   explicit DeltaPush(const StrategyContext& context)
@@ -59,6 +60,7 @@ class DeltaPush : public ServerWorker {
     make_own_step(plan, outcome);
     steps_done_ = plan.step + 1;
     ++steps_since_push_;
+    if (takes_claims()) unpushed_.push_back(piece());
     outcome.loss = vote_.loss;
     // In step all stop after the same push.
     outcome.stop = vote_.stop && takes_claims();
@@ -84,6 +86,9 @@ class DeltaPush : public ServerWorker {
   void carry_state(TrainingState& state) override {
     leave_with_servers(state, takes_claims() ? known_step() : at_push_.step);
     put_own_state(state);
+    if (takes_claims() && state.unanswered.empty() && steps_since_push_ > 0) {
+      state.unanswered = client_.unsent(change());
+    }
     if (takes_claims() || !has_pushed_) return;
     std::vector<std::span<const float>> now(slots_.begin(), slots_.end());
     now.emplace_back(buffers());
@@ -160,11 +165,18 @@ class DeltaPush : public ServerWorker {
         {.lr = plan.lr, .step = ++own_steps_, .gradient_scale = parts_of_step() * clip});
   }
 
-  ExchangeReply push_change(bool finished) {
+  /// Of the parameters since the last push: it is where a push looks for it.
+  Exchange change() {
     subtract(client_.outgoing().data(), space_->memory().parameters.data(),
              client_.incoming().data(), floats());
     Exchange exchange;
     exchange.push = true;
+    exchange.pieces = unpushed_;
+    return exchange;
+  }
+
+  ExchangeReply push_change(bool finished) {
+    Exchange exchange = change();
     exchange.pull = true;
     exchange.finished = finished;
     has_pushed_ = true;
@@ -179,6 +191,7 @@ class DeltaPush : public ServerWorker {
   void note_push() {
     has_pushed_ = false;
     steps_since_push_ = 0;
+    unpushed_.clear();
     if (takes_claims()) return;
     at_push_.step = steps_done_;
     at_push_.updates = own_steps_;
@@ -211,6 +224,7 @@ class DeltaPush : public ServerWorker {
   std::int64_t own_steps_ = 0;         // Updates that made the slots.
   std::int64_t steps_done_ = 0;        // Of the job, as far as this worker knows.
   std::int64_t steps_since_push_ = 0;  // That are not pushed yet.
+  std::vector<Claim> unpushed_;        // Where work is handed out: the same as pieces.
   bool has_pushed_ = false;            // And has got no answer yet.
   TrainingState at_push_;  // In step: what this worker had after the last push it knows of.
   ServerModel read_;       // Of save_state().

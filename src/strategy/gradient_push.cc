@@ -161,6 +161,7 @@ class GradientPush : public ServerWorker {
                      context_.optimizer_options.nesterov);
     }
     push.pull = true;
+    push.pieces = {piece()};
     add_touched_rows(push, factor);
     return completed(outcome, timed_exchange(push));
   }

@@ -45,7 +45,10 @@ std::optional<Claim> ServerWorker::next_work() {
   Exchange exchange;
   exchange.claim = true;
   const std::optional<Claim> claim = timed_exchange(exchange).claim;
-  if (claim) known_step_ = std::max(known_step_, claim->step);
+  if (claim) {
+    known_step_ = std::max(known_step_, claim->step);
+    piece_ = *claim;
+  }
   return claim;
 }
 
@@ -106,6 +109,8 @@ void ServerWorker::make_space(std::span<float> parameters, std::span<float> grad
     start = &as_it_is;
   }
   if (is_chief() && !client_.has_model()) give_first_model(*start);
+  // take_buffers() waits for all, so nobody claims or pushes anything new before all have done so.
+  if (start != nullptr && !start->unanswered.empty()) client_.push_again(start->unanswered);
   Exchange exchange;
   exchange.pull = true;
   exchange_with_servers(exchange);
@@ -197,6 +202,8 @@ void ServerWorker::leave_with_servers(TrainingState& state, std::int64_t step) c
   state.work = work_after(step, context_.parts);
   state.step = step;
   state.own.clear();
+  state.unanswered.clear();
+  if (takes_claims()) state.unanswered = client_.unanswered();
 }
 
 ExchangeReply ServerWorker::exchange_with_servers(Exchange& exchange) {

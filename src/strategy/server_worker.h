@@ -21,7 +21,9 @@ namespace cohort {
 /// workers pull it; otherwise worker 0 gives them the one to start from. In step (sync) a server's
 /// version says which step its model is of. A worker whose last push got no answer cannot know
 /// whether the servers have made that update: it carries what it had before the push and what it
-/// had after it, and their version says in the next group which of the two counts.
+/// had after it, and their version says in the next group which of the two counts. Otherwise it
+/// carries the push itself and makes it again, before anybody takes new work: servers that have it
+/// say so, the others apply it (PushLedger).
 class ServerWorker : public Strategy {
  public:
   explicit ServerWorker(const StrategyContext& context);
@@ -79,8 +81,10 @@ class ServerWorker : public Strategy {
   void save_servers(TrainingState& state, ServerModel& model, std::int64_t step);
   /// Says that the servers have the model after so many steps. Leaves out all that is a worker's.
   void leave_with_servers(TrainingState& state, std::int64_t step) const;
-  /// Where work is handed out: the newest step that this worker has heard of.
+  /// Where work is handed out: the newest step that this worker has heard of,
   std::int64_t known_step() const { return known_step_; }
+  /// and the piece it has got last.
+  const Claim& piece() const { return piece_; }
 
   StrategyContext context_;
   Tables table_place_;
@@ -105,6 +109,7 @@ class ServerWorker : public Strategy {
   std::vector<float> fetched_;
   std::int64_t first_step_ = 0;
   std::int64_t known_step_ = 0;
+  Claim piece_;
 };
 
 }  // namespace cohort

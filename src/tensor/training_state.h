@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct TrainingState {
   /// What only this worker has (what compression left over, a velocity of its own), by meaning of
   /// the strategy that filled it. Ignored by others.
   std::vector<std::vector<float>> own = {};
+  /// What this worker has pushed or would have, and does not know to be applied, by server. Not for
+  /// a checkpoint.
+  std::vector<std::vector<std::byte>> unanswered = {};
 };
 
 }  // namespace cohort

@@ -22,17 +22,6 @@ void TaskSlot::fail_with(const Error& problem) {
   state.store(WorkerState::failed);
 }
 
-void ServerReport::add(const ServerReport& more) {
-  version = std::max(version, more.version);
-  applied += more.applied;
-  dropped += more.dropped;
-  duplicates += more.duplicates;
-  missing += more.missing;
-  staleness_max = std::max(staleness_max, more.staleness_max);
-  staleness_sum += more.staleness_sum;
-  for (std::size_t i = 0; i < staleness.size(); ++i) staleness[i] += more.staleness[i];
-}
-
 ControlBlock::ControlBlock(int max_workers, int servers) {
   const auto workers = static_cast<std::size_t>(max_workers);
   const auto server_count = static_cast<std::size_t>(servers);

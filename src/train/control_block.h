@@ -11,6 +11,7 @@
 
 #include "base/activity.h"
 #include "base/phases.h"
+#include "server/push_counts.h"
 #include "train/due_losses.h"
 
 namespace cohort {
@@ -91,27 +92,16 @@ struct WorkerSlot : TaskSlot {
   WorkerResult result;  ///< Defined once `state` is done.
 };
 
-/// What a parameter server reports at its end.
+/// What a parameter server reports.
 struct ServerReport {
-  /// Pushes by their staleness; the last place has all above.
-  static constexpr std::size_t kStalenessPlaces = 130;
-
   std::uint64_t version = 0;
-  std::uint64_t applied = 0;
-  std::uint64_t dropped = 0;
-  std::uint64_t duplicates = 0;
-  std::uint64_t missing = 0;
-  std::uint64_t staleness_max = 0;
-  double staleness_sum = 0;
-  std::array<std::uint64_t, kStalenessPlaces> staleness{};
-
-  /// Counts of a server that took over from another.
-  void add(const ServerReport& more);
+  PushCounts counts;
 };
 
 struct ServerSlot : TaskSlot {
   TaskIdentity task;
-  ServerReport report;  ///< Defined once `state` is done.
+  /// Defined once `state` is done. Where the servers' memory outlives them it knows better.
+  ServerReport report;
 };
 
 /// Memory that a launcher and its workers share, be they processes or threads: how far everybody

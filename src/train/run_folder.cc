@@ -117,7 +117,8 @@ Json shards_json(const std::vector<ShardSummary>& shards) {
                    {"applied", shard.applied},
                    {"dropped", shard.dropped},
                    {"duplicates", shard.duplicates},
-                   {"missing", shard.missing}});
+                   {"missing", shard.missing},
+                   {"fingerprint", fmt::format("{:016x}", shard.fingerprint)}});
   }
   return all;
 }

@@ -23,6 +23,16 @@ std::vector<std::span<std::byte>> ServerMemories::spans_of(
   return spans;
 }
 
+std::vector<ServerReport> ServerMemories::reports() const {
+  std::vector<ServerReport> all;
+  for (const std::span<std::byte> memory : spans()) {
+    const auto shard = ShardMemory::find(memory);
+    if (!shard) return {};
+    all.push_back({.version = shard->record().version, .counts = shard->record().counts});
+  }
+  return all;
+}
+
 void ServerMemories::settle() {
   if (!memories_.empty()) settle_shards(spans(), rules_, replicas());
 }

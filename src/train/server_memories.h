@@ -8,6 +8,7 @@
 
 #include "server/lasting_memory.h"
 #include "server/shard.h"
+#include "train/control_block.h"
 
 namespace cohort {
 
@@ -25,6 +26,10 @@ class ServerMemories {
 
   /// While no server runs: makes them fit to go on together.
   void settle();
+
+  /// What the servers have counted, also those that died. Empty where there is no such memory, or
+  /// no model in it.
+  std::vector<ServerReport> reports() const;
 
  private:
   static std::vector<std::span<std::byte>> spans_of(const std::vector<LastingMemory>& memories);

@@ -35,6 +35,10 @@ Session::Session(WorkerLife& life, const View& view, Seat::Group& group, const T
       step_(strategy_->first_step()),
       loader_(life.run.data.train, loader_options(), preparation()),
       evaluation_(life.run.data.validation, kValidationChunk, rank_, view.world()) {
+  // A step whose push got no answer was pushed again by the strategy; others are made again.
+  const bool pushed_again = start != nullptr && !start->unanswered.empty();
+  if (pushed_again && life_.rows_under_way > 0) count_rows();
+  life_.rows_under_way = 0;
   place_.after = loader_options().start;
   life_.slot.step.store(step_);
   if (view_.epoch == 1 && is_chief()) life_.run.control.set_first_step(step_);
@@ -223,6 +227,7 @@ StepOutcome Session::train_step() {
     if (loss.defined()) loss.backward();
   }
   if (!pace_.lockstep && !std::isfinite(vote.loss)) return {.diverged_rank = rank_};
+  life_.rows_under_way = own_rows_;
   StepOutcome outcome = strategy_->finish_step({.lr = learning_rate_of(step_),
                                                 .step = step_,
                                                 .clip_norm = job_.train.clip_norm,
@@ -271,10 +276,16 @@ double Session::epochs_done() const {
          static_cast<double>(place_.after.offset) / samples;
 }
 
-void Session::after_step(const StepOutcome& outcome) {
-  life_.samples += own_rows_;
-  life_.slot.samples.fetch_add(own_rows_, std::memory_order_relaxed);
+/// Once what the worker has learned from them is applied, or will be.
+void Session::count_rows() {
+  const std::int64_t rows = std::exchange(life_.rows_under_way, 0);
+  life_.samples += rows;
+  life_.slot.samples.fetch_add(rows, std::memory_order_relaxed);
   ++life_.own_steps;
+}
+
+void Session::after_step(const StepOutcome& outcome) {
+  count_rows();
   life_.wait_in_steps += life_.phases.seconds(Phase::wait) - wait_before_;
   life_.rate.step_done(pace_.lockstep ? place_.global_rows : own_rows_);
   life_.slot.step.store(step_, std::memory_order_relaxed);

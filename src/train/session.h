@@ -54,6 +54,7 @@ class Session {
   torch::Tensor loss_of_no_rows(const LoadedBatch& loaded);
   double learning_rate_of(std::int64_t step) const;
   double epochs_done() const;
+  void count_rows();
   void after_step(const StepOutcome& outcome);
   void save_checkpoint_if_due();
   CheckpointPlace checkpoint_place() const;

@@ -163,10 +163,15 @@ void fill_from_workers(Summary& summary, const ControlBlock& control) {
   if (samples_per_second > 0) summary.samples_per_second = samples_per_second;
 }
 
-void fill_from_servers(Summary& summary, std::span<const ServerSlot> servers) {
+/// `reports`: what the servers' memory says, where it outlives them.
+void fill_from_servers(Summary& summary, std::span<const ServerSlot> servers,
+                       std::vector<ServerReport> reports) {
   if (servers.empty()) return;
-  summary.staleness = summarize_staleness(servers);
-  summary.shards = summarize_shards(servers);
+  if (reports.empty()) {
+    for (const ServerSlot& server : servers) reports.push_back(server.report);
+  }
+  summary.staleness = summarize_staleness(reports);
+  summary.shards = summarize_shards(reports);
   for (std::size_t i = 0; i < servers.size(); ++i) {
     summary.tasks.push_back(task_summary("server", i, servers[i].task));
   }
@@ -319,7 +324,9 @@ class Run {
     if (can_regroup(job_, environment_) && loss_stops_all(job_.strategy)) {
       summary.samples = samples_between(control_.first_step(), summary.steps);
     }
-    if (is_chief_host()) fill_from_servers(summary, control_.servers());
+    if (is_chief_host()) {
+      fill_from_servers(summary, control_.servers(), server_memories_.reports());
+    }
     set_status(summary, result, control_);
     summary.seconds = seconds_since(start_);
     return summary;

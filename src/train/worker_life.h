@@ -32,6 +32,7 @@ struct WorkerLife {
   StepRate rate;
   std::int64_t samples = 0;  ///< Its own.
   std::int64_t own_steps = 0;
+  std::int64_t rows_under_way = 0;  ///< Of the step that is being finished.
   std::int64_t validated_epochs = 0;
   double wait_in_steps = 0;
   Traffic traffic_before = {};  ///< In earlier groups.

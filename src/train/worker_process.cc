@@ -18,7 +18,6 @@
 #include "train/failure.h"
 #include "train/heartbeat.h"
 #include "train/seats.h"
-#include "train/server_report.h"
 #include "train/worker_report.h"
 #include "transport/inproc/inproc_hub.h"
 
@@ -172,8 +171,11 @@ void serve(const WorkerRun& run, const ProcessPlan& plan, const ServerPlace& pla
   options.address = place.address;
   options.give_up = [&] { return run.control.servers_shall_end(plan.epoch); };
   log_info("server {} serves the {} workers of group {}", server, plan.world, plan.epoch);
-  // Servers of earlier groups have counted too.
-  slot.report.add(report_of(run_server(options, *group)));
+  const ServerResult result = run_server(options, *group);
+  ServerReport report{.version = result.version, .counts = result.counts};
+  // Servers of earlier groups have counted too; memory that lasts has it.
+  if (options.memory.empty()) report.counts.add(slot.report.counts);
+  slot.report = report;
   slot.state.store(WorkerState::done);
 }
 

@@ -1,0 +1,237 @@
+// Servers and workers as processes, of which one is killed. Workers that live go on with the next
+// servers; then every shard has the push of every piece of work, each once.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/failpoint.h"
+#include "cluster/prefix_store.h"
+#include "server/lasting_memory.h"
+#include "server/process_test_support.h"
+#include "server/run_server.h"
+#include "server/server_client.h"
+#include "server/server_test_support.h"
+#include "server/settle_shards.h"
+
+namespace cohort {
+namespace {
+
+using Consistency = ShardRules::Consistency;
+
+constexpr auto kTimeout = std::chrono::seconds(30);
+constexpr int kServers = 2, kWorkers = 2;
+constexpr std::size_t kPieces = 32;
+constexpr std::size_t kDense = kServers * 1024;  // Of every shard, many floats for every piece.
+
+struct Scenario {
+  Consistency consistency = Consistency::async;
+  int server = -1;  ///< That is killed,
+  int worker = -1;  ///< or a worker,
+  std::string failpoint = {};
+  bool memory = true;
+};
+
+/// Both groups of a run. The second servers are there from the start, since a process with threads
+/// must not fork, and wait for a word.
+class TwoGroups {
+ public:
+  explicit TwoGroups(const Scenario& scenario) : scenario_(scenario) {
+    for (int server = 0; server < kServers; ++server) {
+      memories_.emplace_back(shard_memory_bytes({.dense = kDense}, kServers, server, sgd()));
+    }
+    require(::pipe(go_.data()) == 0, "there is no pipe");
+  }
+
+  void run() {
+    StoreServer store("127.0.0.1", 0);
+    std::vector<pid_t> first, second, workers;
+    for (int server = 0; server < kServers; ++server) {
+      first.push_back(start_process(store, [&](Store& mine) { serve(server, 1, mine); }));
+      second.push_back(start_process(store, [&](Store& mine) {
+        char word = 0;
+        if (::read(go_[0], &word, 1) == 1) serve(server, 2, mine);
+      }));
+    }
+    for (int worker = 0; worker < kWorkers; ++worker) {
+      workers.push_back(start_process(store, [&](Store& mine) { work(worker, mine); }));
+    }
+    store.start();
+    for (int server = 0; server < kServers; ++server) {
+      const int signal = signal_that_ended(first[static_cast<std::size_t>(server)]);
+      require(signal == (server == scenario_.server ? SIGKILL : 0), "a server ended otherwise");
+    }
+    settle();
+    require(::write(go_[1], "go", kServers) == kServers, "the next servers cannot be told");
+    for (int worker = 0; worker < kWorkers; ++worker) {
+      const int signal = signal_that_ended(workers[static_cast<std::size_t>(worker)]);
+      require(signal == (worker == scenario_.worker ? SIGKILL : 0), "a worker ended otherwise");
+    }
+    for (const pid_t server : second)
+      require(signal_that_ended(server) == 0, "a server was killed");
+    settle();
+    check();
+  }
+
+ private:
+  static OptimizerOptions sgd() { return {.kind = "sgd"}; }
+
+  ShardRules rules(std::int64_t epoch) const {
+    ShardRules rules;
+    rules.workers = epoch == 2 && scenario_.worker >= 0 ? kWorkers - 1 : kWorkers;
+    rules.consistency = scenario_.consistency;
+    rules.quorum = kWorkers;
+    rules.optimizer = sgd();
+    return rules;
+  }
+
+  void settle() const {
+    std::vector<std::span<std::byte>> spans;
+    for (const LastingMemory& memory : memories_) spans.push_back(memory.bytes());
+    settle_shards(spans, rules(1));
+  }
+
+  void serve(int server, std::int64_t epoch, Store& store) const {
+    if (epoch == 1 && server == scenario_.server) set_failpoints(scenario_.failpoint);
+    ServerOptions options;
+    options.server = server;
+    options.rules = rules(epoch);
+    options.epoch = epoch;
+    options.memory = memories_[static_cast<std::size_t>(server)].bytes();
+    options.timeout = kTimeout;
+    if (server == 0) {
+      options.board = WorkBoard::Options{.workers = options.rules.workers,
+                                         .end_step = static_cast<std::int64_t>(kPieces)};
+    }
+    PrefixStore view(store, std::to_string(epoch) + "/");
+    run_server(options, view);
+  }
+
+  void work(int worker, Store& store) const {
+    if (worker == scenario_.worker) set_failpoints(scenario_.failpoint);
+    UnansweredPush unanswered;
+    bool lost = false;
+    {
+      PrefixStore view(store, "1/");
+      ServerClient client(client_options(worker, 1), view);
+      if (worker == 0) client.initialise(model_of(std::vector<float>(kDense)));
+      lost = !push_all(client);
+      unanswered = client.unanswered();
+    }
+    require(lost == (scenario_.server >= 0), "the group ended otherwise");
+    if (worker > scenario_.worker && scenario_.worker >= 0) --worker;
+    PrefixStore view(store, "2/");
+    ServerClient client(client_options(worker, 2), view);
+    if (!unanswered.empty()) client.push_again(unanswered);
+    store.set("again" + std::to_string(worker), "done");
+    for (int other = 0; other < rules(2).workers; ++other) {
+      store.get("again" + std::to_string(other), Deadline::in(kTimeout));
+    }
+    require(push_all(client), "the second group has lost somebody");
+  }
+
+  ClientOptions client_options(int worker, std::int64_t epoch) const {
+    ClientOptions options;
+    options.worker = worker;
+    options.servers = kServers;
+    options.epoch = epoch;
+    options.dense = kDense;
+    options.share_memory = scenario_.memory;
+    options.timeout = kTimeout;
+    return options;
+  }
+
+  /// False where a server is lost.
+  static bool push_all(ServerClient& client) {
+    try {
+      Exchange pull;
+      pull.pull = true;
+      client.exchange(pull);
+      Exchange claim;
+      claim.claim = true;
+      while (const auto piece = client.exchange(claim).claim) {
+        for (std::size_t i = 0; i < kDense; ++i) {
+          client.outgoing()[i] = i % kPieces == static_cast<std::size_t>(piece->step) ? -1 : 0;
+        }
+        Exchange push = pull;
+        push.push = true;
+        push.lr = 1;
+        push.pieces = {*piece};
+        client.exchange(push);
+      }
+      Exchange finished;
+      finished.finished = true;
+      client.exchange(finished);
+      return true;
+    } catch (const Error& error) {
+      require(error.code() == ErrorCode::peer_lost, error.what());
+      return false;
+    }
+  }
+
+  void check() const {
+    std::vector<ShardRecord> records;
+    for (const LastingMemory& memory : memories_) {
+      const auto shard = ShardMemory::find(memory.bytes());
+      records.push_back(shard->record());
+      const auto values = shard->dense().now.values;
+      const auto lacking = std::ranges::count(values, 0.0F);
+      const auto missing = static_cast<std::ptrdiff_t>(records.back().counts.missing);
+      require(lacking == missing * std::ssize(values) / static_cast<std::ptrdiff_t>(kPieces),
+              "a piece of work was never applied, and nobody says so");
+      require(records.back().counts.applied + records.back().counts.missing == kPieces,
+              "a push was applied twice or lost");
+      const bool once = std::ranges::all_of(values, [](float v) { return v == 1 || v == 0; });
+      require(once || scenario_.consistency == Consistency::quorum, "a push was applied twice");
+    }
+    require(records[0].counts.missing == 0, "server 0 lacks a push");
+    const bool died_between = scenario_.worker >= 0;
+    require(records[1].counts.missing == (died_between ? 1 : 0), "server 1 lacks other pushes");
+    const bool same = records[0].counts.fingerprint == records[1].counts.fingerprint;
+    require(same != died_between, "the servers have applied different pushes");
+  }
+
+  Scenario scenario_;
+  std::vector<LastingMemory> memories_;
+  std::array<int, 2> go_ = {-1, -1};
+};
+
+struct Case {
+  const char* name;
+  Scenario scenario;
+};
+void PrintTo(const Case& one, std::ostream* out) {
+  *out << one.name;
+}
+
+class PushAgainDeathTest : public testing::TestWithParam<Case> {};
+
+TEST_P(PushAgainDeathTest, EveryPushIsOnEveryServerOnce) {
+  run_in_new_process([] { TwoGroups(GetParam().scenario).run(); });
+}
+
+constexpr auto kAsync = Consistency::async;
+constexpr auto kQuorum = Consistency::quorum;
+
+INSTANTIATE_TEST_SUITE_P(
+    Deaths, PushAgainDeathTest,
+    testing::Values(
+        Case{"first_before_update", {kAsync, 0, -1, "server.before-update=kill@9"}},
+        Case{"first_before_commit", {kAsync, 0, -1, "server.before-commit=kill@9"}},
+        Case{"first_before_answer", {kAsync, 0, -1, "server.before-answer=kill@9"}},
+        Case{"second_before_update", {kAsync, 1, -1, "server.before-update=kill@9"}},
+        Case{"second_in_update", {kAsync, 1, -1, "server.in-update=kill@9"}},
+        Case{"second_before_commit", {kAsync, 1, -1, "server.before-commit=kill@9"}},
+        Case{"second_before_answer", {kAsync, 1, -1, "server.before-answer=kill@9"}},
+        Case{"first_by_grpc", {kAsync, 0, -1, "server.before-commit=kill@9", false}},
+        Case{"second_by_grpc", {kAsync, 1, -1, "server.before-update=kill@9", false}},
+        Case{"quorum_first", {kQuorum, 0, -1, "server.before-update=kill@5"}},
+        Case{"quorum_second", {kQuorum, 1, -1, "server.before-answer=kill@5"}},
+        Case{"worker_between_servers", {kAsync, -1, 1, "worker.between-servers=kill@5"}},
+        Case{"worker_between_servers_quorum", {kQuorum, -1, 0, "worker.between-servers=kill@5"}}),
+    [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+namespace cohort {
+
+/// Counts of what became of the pushes. Plain data: it stands in the shard's memory, so that what a
+/// server has counted outlives it.
+struct PushCounts {
+  /// Pushes by their staleness; the last place has all above.
+  static constexpr std::size_t kStalenessPlaces = 130;
+
+  std::uint64_t applied = 0;  ///< In an update, or in the sum that goes into the next.
+  std::uint64_t dropped = 0;  ///< Late, or of a step that diverged or was broken off.
+  std::uint64_t duplicates = 0;
+  std::uint64_t missing =
+      0;  ///< Never came, though later ones did, or others of the servers have it.
+  std::uint64_t staleness_max = 0;
+  double staleness_sum = 0;
+  std::array<std::uint64_t, kStalenessPlaces> staleness = {};
+  /// The sum of a hash of every push that was applied, whatever their order: servers that have the
+  /// same have applied the same pushes, each as often.
+  std::uint64_t fingerprint = 0;
+
+  void count_staleness(std::uint64_t of_push) {
+    ++staleness[std::min<std::size_t>(of_push, kStalenessPlaces - 1)];
+    staleness_max = std::max(staleness_max, of_push);
+    staleness_sum += static_cast<double>(of_push);
+  }
+
+  /// How many pushes had which staleness.
+  std::map<std::uint64_t, std::uint64_t> histogram() const {
+    std::map<std::uint64_t, std::uint64_t> found;
+    for (std::size_t place = 0; place < staleness.size(); ++place) {
+      if (staleness[place] > 0) found[place] = staleness[place];
+    }
+    return found;
+  }
+
+  /// Counts of a server that took over from another without what that one had counted.
+  void add(const PushCounts& more) {
+    applied += more.applied;
+    dropped += more.dropped;
+    duplicates += more.duplicates;
+    missing += more.missing;
+    staleness_max = std::max(staleness_max, more.staleness_max);
+    staleness_sum += more.staleness_sum;
+    for (std::size_t i = 0; i < staleness.size(); ++i) staleness[i] += more.staleness[i];
+    fingerprint += more.fingerprint;
+  }
+};
+
+}  // namespace cohort
