@@ -428,6 +428,59 @@ class ShardsTest(FailuresTest):
                 self.assertEqual((second["applied"], second["missing"]), (self.PUSHES - 1, 1))
 
 
+class ReplicaTest(FailuresTest):
+    WORDS = ["--workers", 2, "--strategy", "parameter-server", "--servers", 2,
+             "--set", "strategy.replicas=2"]
+
+    def test_a_shard_whose_memory_is_lost_goes_on_from_its_copy(self):
+        quiet = self.quiet_run(*self.WORDS)
+        for server in [0, 1]:
+            with self.subTest(server):
+                self.run_dir = self.folder / f"server {server}"
+                result = self.disturbed_run(*self.WORDS, "--faults",
+                                            f"server-{server}:server.lose-memory=error@20")
+                self.assertIn(f"the memory of server {server} was lost", result.stdout)
+                self.assertEqual([entry["number"] for entry in self.history("lost")], [server])
+                self.assert_like_quiet(quiet)
+
+    def test_loose_servers_do_so_too_and_no_push_is_lost(self):
+        for server in [0, 1]:
+            with self.subTest(server):
+                self.run_dir = self.folder / f"server {server}"
+                result = self.disturbed_run(*self.WORDS, *ShardsTest.LOOSE["async"], "--faults",
+                                            f"server-{server}:server.lose-memory=error@40")
+                self.assertIn(f"the memory of server {server} was lost", result.stdout)
+                first, second = self.summary()["shards"]
+                self.assertEqual(first["fingerprint"], second["fingerprint"])
+                self.assertEqual([first["applied"], second["applied"]], [ShardsTest.PUSHES] * 2)
+
+    def test_a_servers_death_is_not_held_against_the_one_before_it(self):
+        process = self.start("train", self.job, "--run-dir", self.run_dir, *self.WORDS,
+                             "--set", "train.epochs=0", "--set", "train.steps=100000000",
+                             "--set", "log.every_steps=1", "--set", "log.tensorboard=false")
+        for deaths in [1, 2, 3]:
+            wait_until(lambda: self.is_training(process), "the group trains")
+            os.kill(self.pid_of_server(1), signal.SIGKILL)
+            wait_until(lambda: len(self.history("group")) == deaths + 1, "a new group")
+        wait_until(lambda: self.is_training(process), "the last group trains")
+        process.send_signal(signal.SIGTERM)
+        self.assert_ends(process, 138)
+        lost = [(entry["role"], entry["number"]) for entry in self.history("lost")]
+        self.assertEqual(lost, [("server", 1)] * 3)
+        self.assertEqual(self.summary()["restarts"], 3)
+
+    def pid_of_server(self, number):
+        tasks = json.loads((self.run_dir / "tasks.json").read_text())["tasks"]
+        return next(t["pid"] for t in tasks if t["role"] == "server" and t["number"] == number)
+
+    def is_training(self, process):
+        """A step of the newest group is logged."""
+        self.assertIsNone(process.poll(), "the run has ended")
+        if not (self.run_dir / "metrics.jsonl").exists():
+            return False
+        return max(self.logged_steps(), default=0) > self.history("group")[-1]["step"]
+
+
 class ResumeTest(FailuresTest):
     def test_a_run_that_was_asked_to_end_goes_on_as_if_it_never_had(self):
         quiet = self.quiet_run()

@@ -33,4 +33,9 @@ LastingMemory::~LastingMemory() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }
 
+void lose_memory(std::span<std::byte> lasting) {
+  if (lasting.empty() || ::madvise(lasting.data(), lasting.size(), MADV_REMOVE) == 0) return;
+  fail_errno("a server's memory cannot be thrown away");
+}
+
 }  // namespace cohort

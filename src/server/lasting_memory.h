@@ -23,4 +23,7 @@ class LastingMemory {
   std::span<std::byte> bytes_;
 };
 
+/// Makes it zero again, for all who share it: for trials of what happens when it is lost.
+void lose_memory(std::span<std::byte> lasting);
+
 }  // namespace cohort

@@ -20,8 +20,9 @@ namespace {
 // How often a server that has nothing to do looks whether somebody is gone.
 constexpr auto kLookAround = std::chrono::milliseconds(100);
 
-/// A change that could not be copied cannot be answered, so the server ends. Not an Error: those
-/// are answers.
+/// A change that could not be copied cannot be answered, so the server ends its service, which its
+/// workers notice. It has not failed: the next group has a server in its place and in that of the
+/// one that is lost, and workers make again what got no answer. Not an Error: those are answers.
 struct ReplicaLost {
   Error error;
 };
@@ -46,7 +47,7 @@ class Server {
     try {
       serve();
     } catch (const ReplicaLost& lost) {
-      throw lost.error;
+      log_warn("server {} ends with its group: {}", options_.server, lost.error.what());
     }
     ServerResult result;
     if (const Shard* shard = desk_.shard()) {
@@ -79,7 +80,11 @@ class Server {
            "server {} shall have a copy; that needs two servers at least and lasting memory",
            options_.server);
     }
-    replica_ = std::make_unique<ReplicaLink>(options_, store_);
+    try {
+      replica_ = std::make_unique<ReplicaLink>(options_, store_);
+    } catch (const Error& error) {
+      throw ReplicaLost{error};
+    }
     desk_.replicate_by([this](const ShardMemory& memory, ReplicaMessage::Kind kind) {
       try {
         replica_->send(memory, kind);

@@ -42,8 +42,9 @@ struct ServerResult {
   std::uint64_t version = 0;
 };
 
-/// A parameter server, from its appearance in the store until every worker has left. What comes
-/// through its memory door and its gRPC door is decided by one thread, the caller's.
+/// A parameter server, from its appearance in the store until every worker has left, or the server
+/// that keeps its copy is lost. What comes through its memory door and its gRPC door is decided by
+/// one thread, the caller's.
 ServerResult run_server(const ServerOptions& options, Store& store);
 
 }  // namespace cohort

@@ -16,14 +16,17 @@ void check_lead(std::uint64_t version, std::uint64_t smallest) {
        version, smallest);
 }
 
-void replace_lost(std::span<const std::span<std::byte>> memories,
-                  std::span<const std::span<std::byte>> replicas) {
+std::vector<int> replace_lost(std::span<const std::span<std::byte>> memories,
+                              std::span<const std::span<std::byte>> replicas) {
+  std::vector<int> replaced;
   for (std::size_t server = 0; server < memories.size() && !replicas.empty(); ++server) {
     const auto copy = replicas[(server + 1) % replicas.size()];
     if (!ShardMemory::find(memories[server]) && ShardMemory::find(copy)) {
       copy_lasting(copy, memories[server]);
+      replaced.push_back(static_cast<int>(server));
     }
   }
+  return replaced;
 }
 
 /// The ledger of the newest group that any of the servers has seen. One that has seen nothing of it
@@ -74,7 +77,7 @@ void compare_ledgers(std::vector<ShardMemory>& shards) {
 
 SettledShards settle_shards(std::span<const std::span<std::byte>> memories, const ShardRules& rules,
                             std::span<const std::span<std::byte>> replicas) {
-  replace_lost(memories, replicas);
+  const std::vector<int> from_copies = replace_lost(memories, replicas);
   std::vector<ShardMemory> shards;
   for (const std::span<std::byte> memory : memories) {
     if (auto shard = ShardMemory::find(memory)) shards.push_back(std::move(*shard));
@@ -94,7 +97,7 @@ SettledShards settle_shards(std::span<const std::span<std::byte>> memories, cons
   } else {
     compare_ledgers(shards);
   }
-  return {.have_model = true, .version = smallest};
+  return {.have_model = true, .version = smallest, .from_copies = from_copies};
 }
 
 }  // namespace cohort

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "server/shard.h"
 
@@ -9,7 +10,8 @@ namespace cohort {
 
 struct SettledShards {
   bool have_model = false;
-  std::uint64_t version = 0;  ///< The smallest of the servers'.
+  std::uint64_t version = 0;          ///< The smallest of the servers'.
+  std::vector<int> from_copies = {};  ///< Servers whose memory was lost and taken from its copy.
 };
 
 /// Brings the memories of all servers of a run into a state from which servers can go on together.

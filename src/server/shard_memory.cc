@@ -112,6 +112,7 @@ ShardMemory::ShardMemory(const ShardShape& shape, std::size_t slots, std::span<s
     fail(ErrorCode::no_space, "a server's lasting memory has {} bytes; its model needs {}",
          lasting.size(), bytes_);
   }
+  lasting_ = lasting;
   if (!lasts_) private_ = PrivateMemory(bytes_);
   lay_out(lasts_ ? lasting.data() : private_.bytes().data());
   std::vector<std::byte> mine;

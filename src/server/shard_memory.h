@@ -132,6 +132,8 @@ class ShardMemory {
   /// There is no model any more.
   void clear();
 
+  std::span<std::byte> lasting() const { return lasting_; }
+
  private:
   struct Header;
   struct Saved;
@@ -147,6 +149,7 @@ class ShardMemory {
   ShardShape shape_;
   std::size_t slots_;
   bool lasts_;
+  std::span<std::byte> lasting_;
   PrivateMemory private_;
   Header* header_ = nullptr;
   std::span<std::byte> shape_bytes_;

@@ -1,7 +1,11 @@
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "base/failpoint.h"
+#include "server/lasting_memory.h"
 #include "server/shard_rules.h"
 #include "server/shard_state.h"
 
@@ -99,6 +103,17 @@ void Shard::State::commit() {
   if (board_ && memory_.lasts()) work = board_->left();
   memory_.commit(record(), work ? &*work : nullptr, ledger_.entries());
   failpoint("server.before-answer");
+  lose_memory_where_told();
+}
+
+/// As if this server's host were gone, and its memory with it.
+void Shard::State::lose_memory_where_told() const {
+  try {
+    failpoint("server.lose-memory");
+  } catch (const Error&) {
+    lose_memory(memory_.lasting());
+    ::kill(::getpid(), SIGKILL);
+  }
 }
 
 void Shard::State::work_is_done(const Request& push) {

@@ -90,6 +90,7 @@ struct Shard::State {
   void run_apply(Clock::time_point now);
   void drop_kept();
   void commit();
+  void lose_memory_where_told() const;
   void replicate(ReplicaMessage::Kind kind) const;
   ShardRecord record() const;
   void work_is_done(const Request& push);

@@ -33,8 +33,9 @@ std::vector<ServerReport> ServerMemories::reports() const {
   return all;
 }
 
-void ServerMemories::settle() {
-  if (!memories_.empty()) settle_shards(spans(), rules_, replicas());
+std::vector<int> ServerMemories::settle() {
+  if (memories_.empty()) return {};
+  return settle_shards(spans(), rules_, replicas()).from_copies;
 }
 
 }  // namespace cohort

@@ -24,8 +24,9 @@ class ServerMemories {
   /// By server, where it keeps the copy of the server before; empty where there are no copies.
   std::vector<std::span<std::byte>> replicas() const { return spans_of(replicas_); }
 
-  /// While no server runs: makes them fit to go on together.
-  void settle();
+  /// While no server runs: makes them fit to go on together. Returns the servers whose memory was
+  /// lost, and which go on from their copies.
+  std::vector<int> settle();
 
   /// What the servers have counted, also those that died. Empty where there is no such memory, or
   /// no model in it.

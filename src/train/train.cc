@@ -257,7 +257,7 @@ class Run {
                         .status = status,
                         .regroups = can_regroup(job_, environment_),
                         .log_of = [this](const ProcessPlan& plan) { return log_of(plan); },
-                        .settle_servers = [this] { server_memories_.settle(); }});
+                        .settle_servers = [&] { settle_servers(progress); }});
     Summary summary = summarize(result);
     if (folder_) {
       merge_traces(run_dir(), static_cast<int>(control_.slots().size()));
@@ -274,6 +274,14 @@ class Run {
   std::filesystem::path log_of(const ProcessPlan& plan) const {
     if (!folder_) return "";
     return folder_->log_of(task_name(plan));
+  }
+
+  void settle_servers(Progress& progress) {
+    for (const int server : server_memories_.settle()) {
+      progress.say(fmt::format(
+          "the memory of server {} was lost; its part of the model is taken from its copy",
+          server));
+    }
   }
 
   void find_start() {
