@@ -14,9 +14,11 @@ class MemoryDoor::Guest : public Visit {
 
   void greet(const Hello& hello) {
     if (floats_path_ != hello.floats_path) {
+      put_aside(floats_);
       floats_ = SharedMemory::attach(hello.floats_path);
       floats_path_ = hello.floats_path;
     }
+    put_aside(side_);
     side_ = SharedMemory::attach(hello.side_path);
     if (hello.floats > floats_.size() ||
         floats_.size() < 2 * whole_lines(hello.floats) * sizeof(float) ||
@@ -54,6 +56,13 @@ class MemoryDoor::Guest : public Visit {
  private:
   std::span<std::byte> reply_half() const {
     return std::span(side_.data(), side_.size()).subspan(side_.size() / 2);
+  }
+
+  /// A request that waits refers to it until it is answered.
+  void put_aside(SharedMemory& memory) {
+    if (slot_.answered.load(std::memory_order_relaxed) != taken_) {
+      aside_.push_back(std::move(memory));
+    }
   }
 
   WireRequest next_request() const {
@@ -122,6 +131,7 @@ class MemoryDoor::Guest : public Visit {
     slot_.reply_bytes = bytes;
     slot_.answered.store(taken_, std::memory_order_release);
     slot_.reply.notify();
+    aside_.clear();
   }
 
   DoorSlot& slot_;
@@ -129,6 +139,7 @@ class MemoryDoor::Guest : public Visit {
   std::string floats_path_;
   SharedMemory floats_;
   SharedMemory side_;
+  std::vector<SharedMemory> aside_;
   std::span<float> outgoing_;
   std::span<float> incoming_;
   std::uint32_t taken_ = 0;
