@@ -42,6 +42,11 @@ double learning_rate(const ScheduleOptions& schedule, double base_lr, std::int64
   return rate * warm_up(schedule, step) * scale;
 }
 
+double decay_of_rate(const OptimizerOptions& optimizer, std::int64_t step) {
+  if (optimizer.kind != "adagrad") return 1;
+  return 1 / (1 + static_cast<double>(step) * optimizer.lr_decay);
+}
+
 void check_schedule(const ScheduleOptions& schedule) {
   check_known("schedule kind", schedule.kind, {"constant", "step", "cosine"});
   if (schedule.warmup_steps < 0) {

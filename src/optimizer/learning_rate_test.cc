@@ -58,6 +58,13 @@ TEST(LearningRate, CosineOfOneStepIsTheBaseRate) {
   EXPECT_DOUBLE_EQ(learning_rate({.kind = "cosine"}, 0.8, 0, 1, 1), 0.8);
 }
 
+TEST(DecayOfRate, IsAdagradsAndGoesBySteps) {
+  const OptimizerOptions adagrad{.kind = "adagrad", .lr_decay = 0.3};
+  EXPECT_EQ(decay_of_rate(adagrad, 0), 1);
+  EXPECT_DOUBLE_EQ(decay_of_rate(adagrad, 10), 0.25);
+  EXPECT_EQ(decay_of_rate({.kind = "sgd", .lr_decay = 0.3}, 10), 1);
+}
+
 TEST(CheckSchedule, AcceptsWhatMakesSense) {
   EXPECT_NO_THROW(check_schedule({}));
   EXPECT_NO_THROW(check_schedule({.kind = "step", .step_size = 1}));

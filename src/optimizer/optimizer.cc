@@ -123,11 +123,9 @@ class Adagrad final : public Optimizer {
               std::span<const std::span<float>> slots,
               const UpdateScalars& scalars) const override {
     check_sizes(*this, parameters, gradients, slots);
-    const double steps_before = static_cast<double>(scalars.step - 1);
-    const double lr = scalars.lr / (1 + steps_before * options_.lr_decay);
     const auto epsilon = static_cast<float>(epsilon_or(options_, kAdagradEpsilon));
     adagrad_kernel(parameters.data(), gradients.data(), slots[0].data(), parameters.size(),
-                   {.sgd = sgd_scalars(lr, scalars, options_.weight_decay), .epsilon = epsilon});
+                   {.sgd = sgd_scalars(scalars.lr, scalars, options_.weight_decay), .epsilon = epsilon});
   }
 
  private:

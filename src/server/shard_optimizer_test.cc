@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
                       OptimizerCase{"nesterov", {.kind = "sgd", .momentum = 0.9, .nesterov = true}},
                       OptimizerCase{"adam", {.kind = "adam", .weight_decay = 0.01}},
                       OptimizerCase{"adamw", {.kind = "adamw", .weight_decay = 0.01}},
-                      OptimizerCase{"adagrad", {.kind = "adagrad", .lr_decay = 0.1}}),
+                      OptimizerCase{"adagrad", {.kind = "adagrad", .weight_decay = 0.1}}),
     [](const auto& one) { return one.param.name; });
 
 }  // namespace

@@ -32,7 +32,7 @@ std::vector<OptimizerOptions> optimizers() {
           {.kind = "sgd", .lr = 0.05, .momentum = 0.9, .nesterov = true},
           {.kind = "adam", .lr = 1e-2},
           {.kind = "adamw", .lr = 1e-2, .weight_decay = 1e-2},
-          {.kind = "adagrad", .lr = 1e-2, .lr_decay = 1e-2}};
+          {.kind = "adagrad", .lr = 1e-2, .weight_decay = 1e-2}};
 }
 
 void expect_same(const TrainingState& one, const TrainingState& other) {

@@ -1,4 +1,5 @@
 #include "optimizer/optimizer.h"
+#include "optimizer/learning_rate.h"
 
 #include <cohort/error.h>
 #include <gmock/gmock.h>
@@ -114,7 +115,7 @@ TEST_P(EveryOptimizer, EqualsTorchOver100Steps) {
       const auto gradients = random_floats(count, static_cast<unsigned>(100 + step));
       theirs.mutable_grad() = torch::tensor(gradients);
       optimizer->step();
-      ours.step(gradients, {.lr = options.lr, .step = step});
+      ours.step(gradients, {.lr = options.lr * decay_of_rate(options, step - 1), .step = step});
     }
     const double difference = (theirs - torch::tensor(ours.parameters)).abs().max().item<double>();
     EXPECT_LE(difference, 1e-6) << count << " parameters";

@@ -266,8 +266,9 @@ torch::Tensor Session::loss_of_no_rows(const LoadedBatch& loaded) {
 }
 
 double Session::learning_rate_of(std::int64_t step) const {
-  return learning_rate(job_.train.schedule, job_.train.optimizer.lr, step, life_.total_steps,
-                       view_.world());
+  const OptimizerOptions& optimizer = job_.train.optimizer;
+  return decay_of_rate(optimizer, step) *
+         learning_rate(job_.train.schedule, optimizer.lr, step, life_.total_steps, view_.world());
 }
 
 double Session::epochs_done() const {
