@@ -160,6 +160,13 @@ void check_numbers(const OptimizerOptions& options) {
 
 }  // namespace
 
+OptimizerOptions without_momentum(OptimizerOptions options) {
+  options.weight_decay /= 1 - options.momentum;
+  options.momentum = 0;
+  options.nesterov = false;
+  return options;
+}
+
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
   check_known("optimizer kind", options.kind, {"sgd", "adam", "adamw", "adagrad"});
   check_numbers(options);

@@ -34,6 +34,10 @@ class Optimizer {
                       const UpdateScalars& scalars) const = 0;
 };
 
+/// The same rule for whoever gets gradients to which momentum is applied already. Weight decay then
+/// no longer goes through the velocity, which adds up 1/(1-momentum) of it.
+OptimizerOptions without_momentum(OptimizerOptions options);
+
 /// Throws Error(invalid) for an unknown kind (naming the nearest) or a number out of range.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
 

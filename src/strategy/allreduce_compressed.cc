@@ -50,8 +50,8 @@ class AllreduceCompressed : public Strategy {
                          fmt::join(trial_->kinds(), ", "));
     }
     return fmt::format("all-reduce {} of compressed gradients: {}{}{}", where,
-                       exchange_words(compression_),
-                       own_optimizer_ ? ", momentum before the choice" : "", picked_);
+                       exchange_words(compression_), own_optimizer_ ? ", momentum before it" : "",
+                       picked_);
   }
 
   Pace pace() const override { return {.own_state = true}; }
@@ -210,7 +210,7 @@ class AllreduceCompressed : public Strategy {
     compression_ = options.compression;
     // While trying, momentum stays with the optimizer, which all ways can use.
     const bool corrects = !trial_ && corrects_momentum(options, context_.optimizer_options);
-    if (corrects) use_optimizer_without_momentum();
+    if (corrects) own_optimizer_ = make_optimizer(without_momentum(context_.optimizer_options));
     exchange_ =
         make_gradient_exchange({.transport = *transport_,
                                 .shape = codec_shape(model_.layout().parameters),
@@ -219,12 +219,6 @@ class AllreduceCompressed : public Strategy {
                                 .seed = context_.seed,
                                 .algorithm = context_.options.algorithm,
                                 .timeout = context_.timeout.usual()});
-  }
-
-  void use_optimizer_without_momentum() {
-    OptimizerOptions options = context_.optimizer_options;
-    options.momentum = 0;
-    own_optimizer_ = make_optimizer(options);
   }
 
   void go_on_trying(double seconds) {

@@ -279,6 +279,17 @@ TEST(AllreduceCompressed, MomentumMovesBeforeTheChoice) {
               ::testing::Not(HasSubstr("momentum")));
 }
 
+/// The velocity would add up 1/(1-momentum) of the weight decay: without it the decay is that much
+/// larger.
+TEST(AllreduceCompressed, MomentumBeforeTheChoiceLeavesTheWeightDecayAsItIs) {
+  const OptimizerOptions momentum{.kind = "sgd", .lr = 0.1, .momentum = 0.75, .weight_decay = 0.05};
+  const Result corrected =
+      train({.compression = {.kind = "topk", .ratio = 1}, .optimizer = momentum});
+  EXPECT_LT(largest_difference(without_padding(corrected.parameters),
+                               plain_training({.lr = 0.1, .weight_decay = 0.2}, 20)),
+            1e-5);
+}
+
 TEST(AllreduceCompressed, MomentumCorrectionLearns) {
   const Result result = train({.compression = {.kind = "topk", .ratio = 0.02},
                                .optimizer = {.kind = "sgd", .lr = 0.05, .momentum = 0.9},

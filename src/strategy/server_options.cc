@@ -38,20 +38,12 @@ int quorum_of(const StrategyOptions& strategy, int workers) {
   return std::min(static_cast<int>(strategy.quorum), workers);
 }
 
-/// Somebody else applies it. Weight decay then no longer goes through the velocity, which adds up
-/// 1/(1-momentum) of it.
-void drop_momentum(OptimizerOptions& optimizer) {
-  optimizer.weight_decay /= 1 - optimizer.momentum;
-  optimizer.momentum = 0;
-  optimizer.nesterov = false;
-}
-
 /// See ServerRule. `parts` updates bring what one step's batch brings.
 void take_part_of_step(ServerRule& rule, double parts) {
   OptimizerOptions& optimizer = rule.optimizer;
   if (optimizer.kind == "sgd") {
     rule.worker_momentum = optimizer.momentum;
-    drop_momentum(optimizer);
+    optimizer = without_momentum(optimizer);
   } else if (optimizer.kind == "adagrad") {
     rule.lr_factor = 1 / std::sqrt(parts);  // Its sum of squares grows by 1/parts of a step's.
   } else {
@@ -92,7 +84,7 @@ ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& 
     return rule;
   }
   ServerRule rule{own};
-  if (corrects_momentum(strategy, own)) drop_momentum(rule.optimizer);
+  if (corrects_momentum(strategy, own)) rule.optimizer = without_momentum(rule.optimizer);
   if (consistency == ShardRules::Consistency::sync) return rule;
   rule.gradient_scale = 1 / parts;
   rule.updates_per_step = parts;
