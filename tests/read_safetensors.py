@@ -12,7 +12,8 @@ import sys
 TYPES = {"F32": "f", "I64": "q"}
 
 
-def tensors(content):
+def arrays(content):
+    """(name, dtype, shape, numbers) of every tensor, in the order in which they stand."""
     (length,) = struct.unpack_from("<Q", content)
     header = json.loads(content[8:8 + length])
     header.pop("__metadata__", None)
@@ -24,10 +25,15 @@ def tensors(content):
             raise ValueError(f"tensor {name!r} begins at {begin} instead of {reached}")
         numbers = struct.unpack(f"<{math.prod(entry['shape'])}{TYPES[entry['dtype']]}",
                                 values[begin:end])
-        yield {"name": name, "dtype": entry["dtype"], "shape": entry["shape"], "sum": sum(numbers)}
+        yield name, entry["dtype"], entry["shape"], numbers
         reached = end
     if reached != len(values):
         raise ValueError(f"{len(values) - reached} bytes belong to no tensor")
+
+
+def tensors(content):
+    for name, dtype, shape, numbers in arrays(content):
+        yield {"name": name, "dtype": dtype, "shape": shape, "sum": sum(numbers)}
 
 
 def main():

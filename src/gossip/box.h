@@ -9,14 +9,16 @@
 
 namespace cohort {
 
-/// What one worker sends another: a message, and the push-sum weight that goes with it.
+/// What one worker sends another: a message, and what goes with it.
 struct Parcel {
-  double weight = 0;
+  double weight =
+      0;  ///< Of a model in push-sum; of gradients, how many pieces of work they are of.
   std::span<const std::byte> message;
+  double age = 0;  ///< Of a model, see model_age.h.
 };
 
 /// What becomes of a parcel that the receiver has not taken when the next one comes. The weights
-/// add up whenever two become one.
+/// add up whenever two become one; the age is the newest one's.
 enum class WhenFull : std::uint8_t {
   replace,  ///< The newest message wins.
   add,      ///< Messages are floats, and their sum is kept.
@@ -52,6 +54,7 @@ class Box {
     }
 
     double weight() const { return parcel_.weight; }
+    double age() const { return parcel_.age; }
     std::span<const std::byte> message() const { return parcel_.message; }
 
    private:
@@ -84,6 +87,7 @@ class Box {
 struct alignas(64) Box::Line {
   std::atomic<State> state;
   double weight;
+  double age;
   std::uint64_t bytes;
 };
 

@@ -38,6 +38,13 @@ std::int64_t ClaimRange::size() const {
   return static_cast<std::int64_t>(work.again.size()) + in_order;
 }
 
+std::int64_t ClaimRange::pieces_before(const Claim& claim) const {
+  const std::int64_t number = number_of(claim, work.parts);
+  if (number >= work.next) return number;
+  const auto found = std::ranges::find(work.again, claim);
+  return work.next - (work.again.end() - found);
+}
+
 Claim ClaimRange::at(std::int64_t index) const {
   const auto again = static_cast<std::int64_t>(work.again.size());
   if (index < again) return work.again[static_cast<std::size_t>(index)];

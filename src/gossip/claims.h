@@ -50,6 +50,8 @@ struct ClaimRange {
   std::int64_t end_step = 0;
 
   std::int64_t size() const;
+  /// How many pieces of the whole job are done or handed out before `claim`, one of these.
+  std::int64_t pieces_before(const Claim& claim) const;
   /// Of the pieces in their order.
   Claim at(std::int64_t index) const;
 };

@@ -30,6 +30,9 @@ TEST(ClaimCounter, HandsOutWhatIsToDoAgainFirst) {
   EXPECT_TRUE(counter.left().again.empty());
   EXPECT_EQ(whole_steps(counter.left()), 3);
   EXPECT_EQ(whole_steps(range.work), 0);
+  for (std::int64_t index = 0; index < range.size(); ++index) {
+    EXPECT_EQ(range.pieces_before(range.at(index)), 4 + index) << "four were done before";
+  }
 }
 
 TEST(ClaimCounter, AWordAboutAnEarlierPieceSaysNothingAboutThisOne) {

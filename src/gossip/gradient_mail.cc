@@ -1,6 +1,7 @@
 #include "gossip/gradient_mail.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/random.h"
 #include "collective/sum_kernel.h"
@@ -30,19 +31,19 @@ void GradientMail::send(PeerBoxes& boxes, std::span<const float> gradients) {
   }
 }
 
-bool GradientMail::collect(PeerBoxes& boxes, std::span<float> sum) {
-  bool any = false;
+double GradientMail::collect(PeerBoxes& boxes, std::span<float> sum) {
+  double pieces = 0;
   for (const int peer : sources_) {
     const auto arrived = boxes.take(peer);
     if (!arrived) continue;
-    any = true;
+    pieces += arrived->weight();
     if (is_plain()) {
       add_to(sum, floats_of_message(arrived->message(), sum.size()));
     } else {
       decoder_->add(arrived->message(), sum);
     }
   }
-  return any;
+  return pieces;
 }
 
 bool GradientMail::has_leftovers() const {
@@ -52,11 +53,12 @@ bool GradientMail::has_leftovers() const {
   });
 }
 
-void GradientMail::add_leftovers(int peer, std::span<float> sum) {
+double GradientMail::add_leftovers(int peer, std::span<float> sum) {
   Lane& lane = lanes_.at(peer);
   add_untold(lane, sum);
   lane.has_unsent = false;
   lane.feedback.reset();
+  return std::exchange(lane.unsent_pieces, 0);
 }
 
 void GradientMail::add_untold(const Lane& lane, std::span<float> sum) {
@@ -64,19 +66,24 @@ void GradientMail::add_untold(const Lane& lane, std::span<float> sum) {
   if (lane.feedback && !lane.feedback->rest().empty()) add_to(sum, lane.feedback->rest());
 }
 
-std::vector<float> GradientMail::mean_leftovers() const {
+GradientMail::Leftovers GradientMail::mean_leftovers() const {
   if (!has_leftovers()) return {};
-  std::vector<float> mean(options_.shape.count);
-  for (const auto& [peer, lane] : lanes_) add_untold(lane, mean);
-  for (float& value : mean) value /= static_cast<float>(lanes_.size());
+  Leftovers mean{.gradients = std::vector<float>(options_.shape.count)};
+  const auto peers = static_cast<double>(lanes_.size());
+  for (const auto& [peer, lane] : lanes_) {
+    add_untold(lane, mean.gradients);
+    mean.pieces += lane.unsent_pieces / peers;
+  }
+  for (float& value : mean.gradients) value /= static_cast<float>(peers);
   return mean;
 }
 
-void GradientMail::start_from(std::span<const float> leftovers) {
-  for (auto& [peer, lane] : lanes_) keep(lane, leftovers);
+void GradientMail::start_from(const Leftovers& leftovers) {
+  for (auto& [peer, lane] : lanes_) keep(lane, leftovers.gradients, leftovers.pieces);
 }
 
-void GradientMail::keep(Lane& lane, std::span<const float> gradients) {
+void GradientMail::keep(Lane& lane, std::span<const float> gradients, double pieces) {
+  lane.unsent_pieces += pieces;
   if (lane.has_unsent) {
     add_to(lane.unsent, gradients);
   } else {
@@ -89,28 +96,32 @@ void GradientMail::send_plain(PeerBoxes& boxes, int peer, std::span<const float>
   Lane& lane = lanes_.at(peer);
   std::span<const float> all = gradients;
   if (lane.has_unsent) {
-    keep(lane, gradients);
+    keep(lane, gradients, 1);
     all = lane.unsent;
   }
-  if (boxes.put(peer, {.weight = 0, .message = std::as_bytes(all)}, WhenFull::add)) {
+  const double pieces = lane.has_unsent ? lane.unsent_pieces : 1;
+  if (boxes.put(peer, {.weight = pieces, .message = std::as_bytes(all)}, WhenFull::add)) {
     lane.has_unsent = false;
+    lane.unsent_pieces = 0;
   } else if (!lane.has_unsent) {
-    keep(lane, gradients);
+    keep(lane, gradients, 1);
   }
 }
 
 void GradientMail::send_encoded(PeerBoxes& boxes, int peer, std::span<const float> gradients) {
   Lane& lane = lanes_.at(peer);
   const bool free = boxes.empty(peer);
-  if (!free || lane.has_unsent) keep(lane, gradients);
+  if (!free || lane.has_unsent) keep(lane, gradients, 1);
   if (!free) return;
   if (!lane.feedback) {
     lane.feedback.emplace(new_codec(peer), options_.shape.count,
                           ErrorFeedback::Options{.keep_rest = options_.compression.error_feedback});
   }
   const auto message = lane.feedback->encode(lane.has_unsent ? lane.unsent : gradients);
+  const double pieces = lane.has_unsent ? lane.unsent_pieces : 1;
   lane.has_unsent = false;
-  boxes.put(peer, {.weight = 0, .message = message}, WhenFull::refuse);
+  lane.unsent_pieces = 0;
+  boxes.put(peer, {.weight = pieces, .message = message}, WhenFull::refuse);
 }
 
 std::unique_ptr<Codec> GradientMail::new_codec(int peer) const {

@@ -31,7 +31,8 @@ std::optional<Box::Taken> IncomingBoxes::take(int sender) {
 
 bool IncomingBoxes::try_put(Box& box, const RemoteHeader& header, RpcCall& call) {
   const auto message = call.request().subspan(sizeof(RemoteHeader));
-  if (!box.put({.weight = header.weight, .message = message}, header.when)) return false;
+  const Parcel parcel{.weight = header.weight, .message = message, .age = header.age};
+  if (!box.put(parcel, header.when)) return false;
   call.reply({});
   return true;
 }

@@ -182,7 +182,8 @@ TEST(ParameterMail, RefusesCodecsThatParametersCannotUse) {
 
 class EveryGradientMail : public ::testing::TestWithParam<Case> {};
 
-// Everybody gets the sum of what all others sent, in the boxes or as leftovers.
+// Everybody gets the sum of what all others sent, in the boxes or as leftovers, and knows of how
+// many pieces of work it is.
 TEST_P(EveryGradientMail, LosesNothing) {
   const auto& [codec, topology, shared] = GetParam();
   constexpr int kTurns = 60;
@@ -194,25 +195,31 @@ TEST_P(EveryGradientMail, LosesNothing) {
         shared, world,
         {.topology = Topology::all, .message_bytes = GradientMail(options_of(0)).message_bytes()});
     std::vector<Floats> sums(static_cast<std::size_t>(world), Floats(kCount));
+    std::vector<double> pieces(sums.size());
     std::mutex mutex;
     BoxesGroup::run(world, [&](int rank) {
       PeerBoxes& boxes = group.of(rank);
       Floats& sum = sums[static_cast<std::size_t>(rank)];
       Floats collected(kCount);
+      double arrived = 0;
       GradientMail mail(options_of(rank));
       for (int turn = 0; turn < kTurns; ++turn) {
         mail.send(boxes, random_floats(rank));
-        mail.collect(boxes, collected);
+        arrived += mail.collect(boxes, collected);
       }
-      settle(boxes, group.store, settle_options(world), [&] { mail.collect(boxes, collected); });
+      settle(boxes, group.store, settle_options(world),
+             [&] { arrived += mail.collect(boxes, collected); });
       const std::lock_guard lock(mutex);
+      pieces[static_cast<std::size_t>(rank)] += arrived;
       for (std::size_t i = 0; i < kCount; ++i) sum[i] += collected[i];
       for (const int peer : targets_of(Topology::all, rank, world)) {
-        mail.add_leftovers(peer, sums[static_cast<std::size_t>(peer)]);
+        const auto to = static_cast<std::size_t>(peer);
+        pieces[to] += mail.add_leftovers(peer, sums[to]);
       }
       EXPECT_FALSE(mail.has_leftovers());
     });
     for (int rank = 0; rank < world; ++rank) {
+      EXPECT_DOUBLE_EQ(pieces[static_cast<std::size_t>(rank)], kTurns * (world - 1));
       for (std::size_t i = 0; i < kCount; ++i) {
         double expected = 0;
         for (int other = 0; other < world; ++other) {

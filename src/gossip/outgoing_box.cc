@@ -72,7 +72,8 @@ void OutgoingBox::start_call() {
   header_ = {.from = options_.from,
              .weight = travelling_->weight(),
              .kind = RemoteHeader::Kind::put,
-             .when = when_};
+             .when = when_,
+             .age = travelling_->age()};
   start({bytes_of(header_), travelling_->message()});
 }
 

@@ -7,6 +7,7 @@
 #include "base/nearest_name.h"
 #include "base/random.h"
 #include "base/vectorize.h"
+#include "gossip/model_age.h"
 #include "gossip/plain_message.h"
 #include "gossip/push_sum.h"
 
@@ -68,7 +69,7 @@ void ParameterMail::send(PeerBoxes& boxes, std::span<const float> own) {
   const auto when = is_sparse() ? WhenFull::refuse : WhenFull::replace;
   bool told = false;
   for (const int peer : due) {
-    if (!boxes.put(peer, {.weight = share, .message = message}, when)) continue;
+    if (!boxes.put(peer, {.weight = share, .message = message, .age = age_}, when)) continue;
     weight_ -= share;
     told = true;
   }
@@ -98,40 +99,61 @@ std::span<const std::byte> ParameterMail::encode(std::span<const float> own) {
 
 void ParameterMail::choose_changed(std::span<const float> own) {
   subtract(own.data(), told_.data(), own.size(), changes_.data());
-  const double wanted = std::ceil(options_.compression.ratio * static_cast<double>(own.size()));
-  const auto count = std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, own.size());
   for (const std::uint32_t index : chosen_indices_) chosen_[index] = 0;
-  chosen_indices_ = top_.select(changes_, count);
+  chosen_indices_ = top_.select(changes_, coordinates_told());
   for (const std::uint32_t index : chosen_indices_) chosen_[index] = own[index];
+}
+
+/// How many a message has.
+std::size_t ParameterMail::coordinates_told() const {
+  const std::size_t all = options_.shape.count;
+  if (!is_sparse()) return all;
+  const double wanted = std::ceil(options_.compression.ratio * static_cast<double>(all));
+  return std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, all);
 }
 
 // All at once, where they are.
 void ParameterMail::merge_plain(PeerBoxes& boxes, std::span<float> own) {
   std::vector<Box::Taken> taken;
-  std::vector<WeightedModel> models;
+  double newest = age_;
   for (const int peer : sources_) {
     auto arrived = boxes.take(peer);
     if (!arrived) continue;
-    models.push_back({floats_of_message(arrived->message(), own.size()), arrived->weight()});
+    newest = std::max(newest, arrived->age());
     taken.push_back(std::move(*arrived));
   }
-  if (models.empty()) return;
-  const Merged merged = merge_models(own, weight_, models);
-  weight_ = merged.weight;
+  if (taken.empty()) return;
+
+  const double own_weight = weight_ * weight_of_lag(newest - age_);
+  double ages = own_weight * age_;
+  std::vector<WeightedModel> models;
+  for (const Box::Taken& arrived : taken) {
+    const double weight = arrived.weight() * weight_of_lag(newest - arrived.age());
+    models.push_back({floats_of_message(arrived.message(), own.size()), weight});
+    ages += weight * arrived.age();
+    weight_ += arrived.weight();
+  }
+  const Merged merged = merge_models(own, own_weight, models);
+  age_ = ages / merged.weight;
   distance_ = merged.distance;
 }
 
 void ParameterMail::merge_encoded(PeerBoxes& boxes, std::span<float> own) {
+  const double part =
+      static_cast<double>(coordinates_told()) / static_cast<double>(options_.shape.count);
   double distance = 0;
   int count = 0;
   for (const int peer : sources_) {
     const auto arrived = boxes.take(peer);
     if (!arrived) continue;
     codec_->decode(arrived->message(), decoded_);
-    const WeightedModel model{decoded_, arrived->weight()};
-    const Merged merged = is_sparse() ? merge_coordinates(own, weight_, model)
-                                      : merge_models(own, weight_, {&model, 1});
-    weight_ = merged.weight;
+    const double ahead = arrived->age() - age_;
+    const double own_weight = weight_ * weight_of_lag(ahead);
+    const WeightedModel model{decoded_, arrived->weight() * weight_of_lag(-ahead)};
+    const Merged merged = is_sparse() ? merge_coordinates(own, own_weight, model)
+                                      : merge_models(own, own_weight, {&model, 1});
+    weight_ += arrived->weight();
+    age_ += part * model.weight / merged.weight * ahead;
     distance += merged.distance;
     ++count;
   }

@@ -18,6 +18,10 @@ namespace cohort {
 /// With top-k, messages have the values of those coordinates that have changed most since they were
 /// last sent; the receiver merges only these. They complete each other, so one that was not taken
 /// stays, and nothing is sent to that neighbour meanwhile.
+///
+/// The model's age (model_age.h) travels with it and is merged as its coordinates are; with top-k
+/// it is that of its coordinates in the mean. A model that was left behind counts for less in a
+/// merge than its weight, which is not lost by that.
 class ParameterMail {
  public:
   /// `start`: the parameters this worker has at first.
@@ -38,6 +42,10 @@ class ParameterMail {
   double weight() const { return weight_; }
   void reset_weight() { weight_ = 1; }
 
+  double age() const { return age_; }
+  /// The model has become so old otherwise than by a merge.
+  void set_age(double age) { age_ = age; }
+
   /// How far the models that arrived last were from the own one; nothing while none has.
   std::optional<double> distance() const { return distance_; }
 
@@ -48,6 +56,7 @@ class ParameterMail {
   void choose_changed(std::span<const float> own);
   void merge_plain(PeerBoxes& boxes, std::span<float> own);
   void merge_encoded(PeerBoxes& boxes, std::span<float> own);
+  std::size_t coordinates_told() const;
 
   MailOptions options_;
   std::vector<int> sources_;
@@ -56,6 +65,7 @@ class ParameterMail {
   std::vector<float> decoded_;
   std::uint64_t turn_ = 0;
   double weight_ = 1;
+  double age_ = 0;
   std::optional<double> distance_;
 
   // Of top-k.

@@ -27,8 +27,9 @@ struct RemoteHeader {
   std::uint8_t zero = 0;
   std::int32_t part = 0;
   std::int64_t step = 0;
+  double age = 0;
 };
-static_assert(sizeof(RemoteHeader) == 32);
+static_assert(sizeof(RemoteHeader) == 40);
 
 struct ClaimReply {
   enum class Kind : std::uint32_t { work, end, stopped };

@@ -46,7 +46,7 @@ class Sgd final : public Optimizer {
               const UpdateScalars& scalars) const override {
     check_sizes(*this, parameters, gradients, slots);
     sgd_kernel(parameters.data(), gradients.data(), parameters.size(),
-               sgd_scalars(scalars.lr, scalars, options_.weight_decay));
+               sgd_scalars(scalars.lr * scalars.share, scalars, options_.weight_decay));
   }
 
  private:
@@ -63,15 +63,27 @@ class Momentum final : public Optimizer {
               std::span<const std::span<float>> slots,
               const UpdateScalars& scalars) const override {
     check_sizes(*this, parameters, gradients, slots);
-    const auto momentum = static_cast<float>(options_.momentum);
-    momentum_kernel(parameters.data(), gradients.data(), slots[0].data(), parameters.size(),
-                    {.sgd = sgd_scalars(scalars.lr, scalars, options_.weight_decay),
-                     .momentum = momentum,
-                     .buffer_share = options_.nesterov ? momentum : 1,
-                     .gradient_share = options_.nesterov ? 1.0f : 0.0f});
+    const auto momentum = static_cast<float>(std::pow(options_.momentum, scalars.share));
+    const double entry = entry_of(scalars.share);
+    UpdateScalars entering = scalars;
+    entering.gradient_scale *= entry;
+    momentum_kernel(
+        parameters.data(), gradients.data(), slots[0].data(), parameters.size(),
+        {.sgd = sgd_scalars(scalars.lr * scalars.share, entering, options_.weight_decay * entry),
+         .momentum = momentum,
+         .buffer_share = options_.nesterov ? momentum : 1,
+         .gradient_share = options_.nesterov ? 1.0f : 0.0f});
   }
 
  private:
+  /// In a share s of a step the velocity loses what leaves momentum^s of it, and gains so much of
+  /// the gradient that the same gradient again and again leads to gradient/(1-momentum), as it
+  /// does in whole steps. It then moves the parameters for the time s.
+  double entry_of(double share) const {
+    if (share == 1) return 1;
+    return (1 - std::pow(options_.momentum, share)) / (1 - options_.momentum);
+  }
+
   const OptimizerOptions options_;
 };
 
@@ -97,14 +109,15 @@ class Adam final : public Optimizer {
     const double first_correction = 1 - std::pow(options_.beta1, step);
     const double second_correction = 1 - std::pow(options_.beta2, step);
     const double decay = options_.weight_decay;
+    const double lr = scalars.lr * scalars.share;
     return {.gradient_scale = static_cast<float>(scalars.gradient_scale),
             .weight_decay = static_cast<float>(decoupled_ ? 0 : decay),
-            .shrink = static_cast<float>(decoupled_ ? 1 - scalars.lr * decay : 1),
+            .shrink = static_cast<float>(decoupled_ ? 1 - lr * decay : 1),
             .beta1 = static_cast<float>(options_.beta1),
             .one_minus_beta1 = static_cast<float>(1 - options_.beta1),
             .beta2 = static_cast<float>(options_.beta2),
             .one_minus_beta2 = static_cast<float>(1 - options_.beta2),
-            .step_size = static_cast<float>(scalars.lr / first_correction),
+            .step_size = static_cast<float>(lr / first_correction),
             .root_scale = static_cast<float>(1 / std::sqrt(second_correction)),
             .epsilon = static_cast<float>(epsilon_or(options_, kAdamEpsilon))};
   }
@@ -123,9 +136,15 @@ class Adagrad final : public Optimizer {
               std::span<const std::span<float>> slots,
               const UpdateScalars& scalars) const override {
     check_sizes(*this, parameters, gradients, slots);
+    // The sum of squares grows by the share of a square: the root of the share goes into what is
+    // squared, and once more into the step.
+    const double root = std::sqrt(scalars.share);
+    UpdateScalars entering = scalars;
+    entering.gradient_scale *= root;
     const auto epsilon = static_cast<float>(epsilon_or(options_, kAdagradEpsilon));
     adagrad_kernel(parameters.data(), gradients.data(), slots[0].data(), parameters.size(),
-                   {.sgd = sgd_scalars(scalars.lr, scalars, options_.weight_decay), .epsilon = epsilon});
+                   {.sgd = sgd_scalars(scalars.lr * root, entering, options_.weight_decay * root),
+                    .epsilon = epsilon});
   }
 
  private:

@@ -11,10 +11,18 @@
 namespace cohort {
 
 /// What a step's update needs besides the numbers themselves.
+///
+/// An update may be only a *share* of a step, because a part of the step's batch made it. Its
+/// gradients then still have the size of those of a whole step, and it moves the parameters by that
+/// share of what a whole step would: of the gradient, of the weight decay, of a step that has a
+/// size of its own (adam). So updates whose shares add up to n move the parameters by n steps,
+/// however they are cut, and slots have the size they have after whole steps (Adam's are means over
+/// updates, of gradients of that size).
 struct UpdateScalars {
   double lr = 0;
   std::int64_t step = 1;      ///< 1 for the first update; Adam corrects its bias by it.
   double gradient_scale = 1;  ///< Gradients are multiplied by it first (clipping).
+  double share = 1;           ///< Of a step; above 0.
 };
 
 /// A rule that updates floats in place in one pass. It has no state of its own: what it remembers

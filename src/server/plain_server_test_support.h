@@ -69,20 +69,22 @@ class PlainServer {
     return count;
   }
 
+  bool sync() const { return rules_.consistency == ShardRules::Consistency::sync; }
+
+  /// Of a step.
+  double share() const { return sync() ? 1 : static_cast<double>(pending_.size()) / rules_.parts; }
+
   double factor(const PlainPush& push) const {
-    const double workers = rules_.workers;
     double factor = 1;
-    if (rules_.consistency != ShardRules::Consistency::sync) {
+    if (!sync()) {
       const auto staleness = static_cast<double>(version_ - push.version);
       if (rules_.weight == ShardRules::Weight::inverse && staleness > 0) factor = 1 / staleness;
       if (rules_.weight == ShardRules::Weight::power) {
         factor = 1 / std::pow(1 + staleness, rules_.weight_power);
       }
     }
-    if (rules_.consistency == ShardRules::Consistency::quorum) {
-      factor *= workers / static_cast<double>(pending_.size());
-    }
-    return rules_.deltas ? -factor / workers : factor;
+    const int parts = sync() ? rules_.workers : rules_.parts;
+    return (rules_.deltas ? -factor / parts : factor) / share();
   }
 
   void update() {
@@ -92,8 +94,10 @@ class PlainServer {
         if (push.values[i]) gradient = gradient.value_or(0) + factor(push) * *push.values[i];
       }
       if (!gradient) continue;
-      momentum_[i] = momentum_[i] * rules_.optimizer.momentum + *gradient;
-      parameters_[i] -= lr_ * momentum_[i];
+      const double stays = std::pow(rules_.optimizer.momentum, share());
+      const double enters = (1 - stays) / (1 - rules_.optimizer.momentum);
+      momentum_[i] = momentum_[i] * stays + enters * *gradient;
+      parameters_[i] -= lr_ * share() * momentum_[i];
     }
     ++version_;
     pending_.clear();

@@ -24,6 +24,7 @@ struct ShardRules {
   enum class Weight { none, inverse, power };
 
   int workers = 1;
+  int parts = 1;  ///< Of a step's batch, where pushes are of such parts (async, quorum).
   Consistency consistency = Consistency::sync;
   int quorum = 1;  ///< Of more than there are workers it is all of them.
   bool drop_late = false;
@@ -44,10 +45,12 @@ struct ShardRules {
 /// arrive. One thread at a time.
 ///
 /// A gradient push is the worker's share of the gradient of the global batch's mean loss, so the
-/// sum of all workers' is the whole gradient: sync applies the sum; async applies each at once;
-/// quorum applies k of them times workers/k (fewer than k when fewer workers are left). A delta
-/// counts as one of `workers` parts of a mean: the same, divided by the number of workers. Sums are
-/// made in the order of the workers, so sync gives the same bits in every run.
+/// sum of all of a step's is the whole gradient, and a delta is one of as many parts of a mean.
+/// sync makes a whole step of the pushes of all workers. Otherwise a push is one of `parts` of a
+/// step, and an update with k of them is k/parts of a step (UpdateScalars::share), be k 1 (async),
+/// the quorum, or less because fewer workers are left or the training ends: the model is moved by
+/// the pushes that have come, not by how many come together. Sums are made in the order of the
+/// workers, so sync gives the same bits in every run.
 ///
 /// A quorum's push of an older version is late. Its worker does not wait but gets the parameters as
 /// they are (unless `late_waits`); the push, unless dropped, is one of the k of the next update. So

@@ -103,6 +103,7 @@ class Simulation {
         workers_(static_cast<std::size_t>(workers)) {
     ShardRules rules = mode.rules;
     rules.workers = workers;
+    rules.parts = workers + 1;  // One was lost.
     rules.quorum = std::max(1, workers / 2);
     for (int server = 0; server < servers; ++server) {
       servers_.push_back(std::make_unique<Server>(rules, dense_part(kDense, servers, server),

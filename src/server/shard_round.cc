@@ -62,8 +62,10 @@ void Shard::State::update(std::span<WaitingRequest> round, ReplyHeader& reply) {
   const bool want_norm =
       std::ranges::any_of(round, [](const auto& push) { return push.request.header.want_norm; });
   memory_.begin_update();
-  reply.square_sum = model_.update(
-      gradients(round), {.scalars = scalars(1), .want_norm = want_norm, .copies = targets});
+  reply.square_sum =
+      model_.update(gradients(round), {.scalars = scalars(kept_.pushes() + round.size(), 1),
+                                       .want_norm = want_norm,
+                                       .copies = targets});
   reply.applied = true;
   for (const WaitingRequest& push : round) ledger_.record_applied(push.staleness);
   finish_update(round);
@@ -146,8 +148,8 @@ void Shard::State::run_apply(Clock::time_point now) {
   std::vector<WaitingRequest> round = take_waiting();
   const auto targets = pull_targets(round);
   memory_.begin_update();
-  model_.update(gradients({}),
-                {.scalars = scalars(round.front().request.header.scale), .copies = targets});
+  const double scale = round.front().request.header.scale;
+  model_.update(gradients({}), {.scalars = scalars(kept_.pushes(), scale), .copies = targets});
   ReplyHeader reply = held_->reply;
   reply.applied = true;
   held_.reset();
@@ -193,10 +195,11 @@ std::vector<PushedGradients> Shard::State::gradients(std::span<const WaitingRequ
   return all;
 }
 
-UpdateScalars Shard::State::scalars(double gradient_scale) const {
+UpdateScalars Shard::State::scalars(std::size_t pushes, double gradient_scale) const {
   return {.lr = rules_.deltas ? rules_.optimizer.lr : newest_lr_,
           .step = static_cast<std::int64_t>(version_) + 1,
-          .gradient_scale = gradient_scale};
+          .gradient_scale = gradient_scale,
+          .share = share_of(rules_, pushes)};
 }
 
 /// All that wait, in the order of the workers.

@@ -23,6 +23,9 @@ void check_rules(const ShardRules& rules) {
   if (rules.workers < 1) {
     fail(ErrorCode::invalid, "a server got {} workers; it needs at least one", rules.workers);
   }
+  if (rules.parts < 1) {
+    fail(ErrorCode::invalid, "a server got steps of {} parts; they have at least one", rules.parts);
+  }
   const bool quorum = rules.consistency == ShardRules::Consistency::quorum;
   if (quorum && rules.quorum < 1) {
     fail(ErrorCode::invalid, "the quorum is {}; it must be at least 1", rules.quorum);
@@ -33,12 +36,15 @@ void check_rules(const ShardRules& rules) {
   }
 }
 
+double share_of(const ShardRules& rules, std::size_t pushes) {
+  if (rules.consistency == ShardRules::Consistency::sync) return 1;
+  return static_cast<double>(pushes) / rules.parts;
+}
+
 double factor_of(const ShardRules& rules, std::size_t pushes) {
-  const auto workers = static_cast<double>(rules.workers);
-  const bool quorum = rules.consistency == ShardRules::Consistency::quorum;
-  // k pushes stand for those of all workers.
-  const double all_of_some = quorum ? workers / static_cast<double>(pushes) : 1;
-  return rules.deltas ? all_of_some / workers : all_of_some;
+  const bool sync = rules.consistency == ShardRules::Consistency::sync;
+  const int parts = sync ? rules.workers : rules.parts;
+  return 1 / share_of(rules, pushes) / (rules.deltas ? parts : 1);
 }
 
 }  // namespace cohort

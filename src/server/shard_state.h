@@ -98,7 +98,7 @@ struct Shard::State {
   ReplyHeader count_votes(std::span<const WaitingRequest> round) const;
   double weight_of(std::uint64_t staleness) const;
   std::vector<PushedGradients> gradients(std::span<const WaitingRequest> pushes) const;
-  UpdateScalars scalars(double gradient_scale) const;
+  UpdateScalars scalars(std::size_t pushes, double gradient_scale) const;
 
   // Answers.
   std::vector<WaitingRequest> take_waiting();

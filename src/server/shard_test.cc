@@ -144,7 +144,7 @@ TEST(Shard, AsyncAppliesAtOnceAndWeighsStaleness) {
   stale.submit(server.shard);
   EXPECT_EQ(stale.reply->staleness, 4u);
   EXPECT_THAT(stale.pulled, ElementsAre(-6, 10));
-  EXPECT_EQ(stale.reply->square_sum, 4);
+  EXPECT_EQ(stale.reply->square_sum, 16) << "as if the whole step were like this half";
   EXPECT_THAT(server.shard.counts().histogram(), ElementsAre(Pair(0, 4), Pair(4, 1)));
   Call other(pull_by(0));
   other.submit(server.shard);
@@ -187,7 +187,7 @@ TEST(Shard, ALatePushToTheOnlyServerWaitsForItsUpdate) {
   EXPECT_EQ(server.shard.version(), 2U);
 }
 
-TEST(Shard, QuorumAppliesSomeInPlaceOfAll) {
+TEST(Shard, QuorumAppliesSomeWithoutTheOthers) {
   ShardRules rules = rules_of(Consistency::quorum, 4);
   rules.quorum = 2;
   rules.weight = ShardRules::Weight::power;
@@ -200,21 +200,21 @@ TEST(Shard, QuorumAppliesSomeInPlaceOfAll) {
   header.lr = 0.5;  // The push that completes the quorum says the rate.
   Call second(header, {2, 0});
   second.submit(server.shard);
-  EXPECT_THAT(first.pulled, ElementsAre(-3, 10));
-  EXPECT_THAT(second.pulled, ElementsAre(-3, 10));
+  EXPECT_THAT(first.pulled, ElementsAre(-1.5, 10));
+  EXPECT_THAT(second.pulled, ElementsAre(-1.5, 10));
 
   // A late one is answered at once with what there is; its gradient counts in the next update.
   Call late(push_and_pull(0, 1), {2, 0});
   late.submit(server.shard);
   ASSERT_TRUE(late.reply);
-  EXPECT_THAT(late.pulled, ElementsAre(-3, 10));
+  EXPECT_THAT(late.pulled, ElementsAre(-1.5, 10));
   EXPECT_TRUE(late.reply->applied);
   EXPECT_EQ(late.reply->staleness, 1u);
   EXPECT_EQ(server.shard.counts().applied, 3u);
   late.dense = {99, 99};  // Its memory is the worker's again.
   Call fresh(push_and_pull(3, 2, 1), {1, 0});
   fresh.submit(server.shard);
-  EXPECT_THAT(fresh.pulled, ElementsAre(-7, 10));  // -3 - 4/2 * (2/2 + 1)
+  EXPECT_THAT(fresh.pulled, ElementsAre(-3.5, 10));  // -1.5 - (2/2 + 1)
   EXPECT_EQ(server.shard.counts().applied, 4u);
   EXPECT_EQ(server.shard.counts().dropped, 0u);
   EXPECT_THAT(server.shard.counts().histogram(), ElementsAre(Pair(0, 3), Pair(1, 1)));
@@ -223,6 +223,7 @@ TEST(Shard, QuorumAppliesSomeInPlaceOfAll) {
 TEST(Shard, WhatIsLateIsNotForgottenAtTheEnd) {
   ShardRules rules = rules_of(Consistency::quorum, 3);
   rules.quorum = 2;
+  rules.parts = 4;
   TwoFloats server(rules);
   std::vector<std::unique_ptr<Call>> last_pushes;
   for (int worker = 0; worker < 3; ++worker) {
@@ -232,7 +233,7 @@ TEST(Shard, WhatIsLateIsNotForgottenAtTheEnd) {
     last_pushes.back()->submit(server.shard);
   }
   EXPECT_EQ(server.shard.version(), 2u);
-  EXPECT_THAT(server.shard.dense(), ElementsAre(-6 - 6, 10));
+  EXPECT_THAT(server.shard.dense(), ElementsAre(-4 - 2, 10));
 }
 
 TEST(Shard, QuorumDoesNotExpectADroppedWorkerTwice) {
@@ -262,14 +263,14 @@ TEST(Shard, QuorumDropsWhatIsLateWhereItIsToldTo) {
   TwoFloats server(rules);
   Call first(push_and_pull(0, 1), {1, 0});
   first.submit(server.shard);
-  EXPECT_THAT(first.pulled, ElementsAre(-2, 10));
+  EXPECT_THAT(first.pulled, ElementsAre(-1, 10));
   Call late(push_and_pull(1, 1), {1, 0});
   late.submit(server.shard);
   ASSERT_TRUE(late.reply);
   EXPECT_TRUE(late.reply->dropped);
   EXPECT_FALSE(late.reply->applied);
   EXPECT_EQ(late.reply->version, 1u);
-  EXPECT_THAT(late.pulled, ElementsAre(-2, 10));
+  EXPECT_THAT(late.pulled, ElementsAre(-1, 10));
   EXPECT_EQ(server.shard.counts().applied, 1u);
   EXPECT_EQ(server.shard.counts().dropped, 1u);
   EXPECT_THAT(server.shard.counts().histogram(), ElementsAre(Pair(0, 1), Pair(1, 1)));

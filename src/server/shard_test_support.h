@@ -90,6 +90,7 @@ inline RequestHeader finished_by(int worker) {
 inline ShardRules rules_of(ShardRules::Consistency consistency, int workers) {
   ShardRules rules;
   rules.workers = workers;
+  rules.parts = workers;
   rules.consistency = consistency;
   return rules;
 }

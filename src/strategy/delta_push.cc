@@ -32,8 +32,7 @@ class DeltaPush : public ServerWorker {
  public:
   explicit DeltaPush(const StrategyContext& context)
       : ServerWorker(context),
-        outer_slots_(
-            slot_factors(server_rule(context.options, context.optimizer_options, {})).size()),
+        outer_slots_(server_rule(context.options, context.optimizer_options).slots()),
         own_((floats() * (2 + slot_count()) + 1) * sizeof(float)) {
     for (std::size_t slot = 0; slot < slot_count(); ++slot) {
       slots_.push_back(own_.floats().subspan(floats() * (2 + slot), floats()));

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <ranges>
+#include <utility>
 
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/vectorize.h"
 #include "collective/sum_kernel.h"
 #include "gossip/gradient_mail.h"
+#include "gossip/model_age.h"
 #include "gossip/parameter_mail.h"
 #include "gossip/push_sum.h"
 #include "gossip/settle.h"
@@ -30,8 +35,17 @@ void scale(std::span<float> values, double factor) {
   if (factor != 1) scale_floats(values.data(), values.size(), static_cast<float>(factor));
 }
 
-/// What GradientGossip leaves in TrainingState::own.
+/// What GradientGossip and ParameterGossip leave in TrainingState::own.
 const std::string kUntold = "gradients that peers were not told";
+const std::string kAge = "steps in this worker's model";
+
+/// What stands behind such a text; null where there is nothing of that name, or not as many.
+const std::vector<float>* own_behind(const std::string& text, const TrainingState* start,
+                                     std::size_t floats) {
+  if (start == nullptr || start->own.size() != 2) return nullptr;
+  const bool fits = text_of_floats(start->own[0]) == text && start->own[1].size() == floats;
+  return fits ? &start->own[1] : nullptr;
+}
 
 /// What sending parameters and sending gradients have in common.
 class Gossip : public Strategy {
@@ -40,8 +54,8 @@ class Gossip : public Strategy {
       : context_(context),
         sums_(context),
         model_(context, sums_),
-        work_(agreed_work()),
-        first_step_(whole_steps(work_)) {}
+        claims_{.work = agreed_work(), .end_step = context.steps},
+        first_step_(whole_steps(claims_.work)) {}
 
   Pace pace() const override { return {.lockstep = false, .hands_out_work = true}; }
 
@@ -57,7 +71,9 @@ class Gossip : public Strategy {
 
   std::optional<Claim> next_work() override {
     const PhaseSpan span(context_.phases, Phase::communication);
-    return boxes_->claims().next();
+    const std::optional<Claim> claim = boxes_->claims().next();
+    if (claim) pieces_before_ = claims_.pieces_before(*claim);
+    return claim;
   }
 
   void begin_last_backward(const Vote& vote) override {
@@ -134,6 +150,9 @@ class Gossip : public Strategy {
   virtual void finish_mail() = 0;
   /// This worker's share in the average.
   virtual double weight() const = 0;
+  /// Of this worker's model, which becomes the mean too.
+  virtual double age() const { return 0; }
+  virtual void set_age(double /*age*/) {}
 
   /// What only this worker has; see TrainingState::own.
   virtual std::vector<std::vector<float>> own_floats() const { return {}; }
@@ -141,6 +160,13 @@ class Gossip : public Strategy {
   /// The gradients of a step are this worker's share of the mean over a batch; its own mean is so
   /// many times that.
   double parts() const { return static_cast<double>(context_.parts); }
+
+  /// Pieces of the job handed out before the one this worker works on.
+  std::int64_t pieces_before() const { return pieces_before_; }
+  /// Pieces done before this group of workers began.
+  std::int64_t pieces_at_start() const {
+    return claims_.work.next - static_cast<std::int64_t>(claims_.work.again.size());
+  }
 
   MailOptions mail_options(Topology topology) const {
     return {.topology = topology,
@@ -154,7 +180,7 @@ class Gossip : public Strategy {
   void make_boxes(Topology topology, std::size_t message_bytes) {
     boxes_ = make_peer_boxes({.topology = topology,
                               .message_bytes = message_bytes,
-                              .claims = {.work = work_, .end_step = context_.steps},
+                              .claims = claims_,
                               .timeout = context_.timeout},
                              context_.engine, context_.store);
   }
@@ -193,20 +219,44 @@ class Gossip : public Strategy {
     return work;
   }
 
+  struct PlaceInMean {
+    double share;  ///< Of this worker's model.
+    double age;    ///< Of the mean.
+  };
+
+  /// By the models' weights and ages. All call it together.
+  PlaceInMean place_in_mean() {
+    const std::array<std::int64_t, 2> own = {std::bit_cast<std::int64_t>(weight()),
+                                             std::bit_cast<std::int64_t>(age())};
+    std::vector<std::pair<double, double>> all;  // Weight and age.
+    for (const auto& numbers : sums_.gather(own)) {
+      all.emplace_back(std::bit_cast<double>(numbers[0]), std::bit_cast<double>(numbers[1]));
+    }
+    const double newest = std::ranges::max(all | std::views::values);
+    double weights = 0;
+    double ages = 0;
+    for (auto& [weight, age] : all) {
+      weight *= weight_of_lag(newest - age);
+      weights += weight;
+      ages += weight * age;
+    }
+    const auto rank = static_cast<std::size_t>(context_.engine.rank());
+    return {.share = all[rank].first / weights, .age = ages / weights};
+  }
+
   /// Parameters become their mean by weights, buffers their mean, the same bits on all. A worker
   /// that is lost meanwhile leaves the models as they were.
   void average_models() {
     const auto parameters = model_.parameters();
     const auto buffers = model_.buffers();
     std::vector<float> sum(parameters.begin(), parameters.end());
-    scale(sum, weight());
+    const PlaceInMean place = place_in_mean();
+    scale(sum, place.share);
     sum.insert(sum.end(), buffers.begin(), buffers.end());
-    sum.push_back(static_cast<float>(weight()));
     sums_.sum(sum);
 
     const auto mean = std::span(sum).first(parameters.size());
-    scale(mean, 1 / sum.back());
-    for (float& buffer : std::span(sum).subspan(parameters.size(), buffers.size())) {
+    for (float& buffer : std::span(sum).subspan(parameters.size())) {
       buffer /= static_cast<float>(sums_.world());
     }
     const WeightedModel average{mean, 0};
@@ -214,12 +264,14 @@ class Gossip : public Strategy {
         "rank {}: when the workers came together, its model was {:.2e} of its norm from "
         "their average",
         context_.engine.rank(), merge_models(parameters, 1, {&average, 1}).distance);
+    set_age(place.age);
     std::ranges::copy(mean, parameters.begin());
-    std::ranges::copy(std::span(sum).subspan(parameters.size(), buffers.size()), buffers.begin());
+    std::ranges::copy(std::span(sum).subspan(parameters.size()), buffers.begin());
   }
 
-  WorkLeft work_;
+  ClaimRange claims_;
   std::int64_t first_step_;
+  std::int64_t pieces_before_ = 0;
   Vote vote_;
   int meetings_ = 0;
 };
@@ -230,15 +282,21 @@ class ParameterGossip : public Gossip {
       : Gossip(context),
         mail_(mail_options(topology_named(context.options.topology)), model_.parameters()) {
     make_boxes(topology_named(context.options.topology), mail_.message_bytes());
+    mail_.set_age(age_at_start(context.start));
   }
 
  protected:
+  // What has arrived comes first: so a worker that was slow with its gradient adds it to a model
+  // that is not old, and tells others of one that is not.
   void take_turn(double lr, double clip) override {
-    PhaseSpan span(context_.phases, Phase::optimizer);
-    model_.update(lr, parts() * clip);
+    PhaseSpan span(context_.phases, Phase::communication);
+    mail_.merge(*boxes_, model_.parameters());
+    span.next(Phase::optimizer);
+    const double share = share_of_piece(mail_.age(), pieces_before(), context_.parts);
+    model_.update(lr, parts() * clip, share);
+    mail_.set_age(mail_.age() + share);
     span.next(Phase::communication);
     mail_.send(*boxes_, model_.parameters());
-    mail_.merge(*boxes_, model_.parameters());
   }
 
   std::optional<double> distance() const override { return mail_.distance(); }
@@ -250,8 +308,25 @@ class ParameterGossip : public Gossip {
     mail_.reset_weight();
   }
   double weight() const override { return last_weight_; }
+  double age() const override { return mail_.age(); }
+  void set_age(double age) override { mail_.set_age(age); }
+
+  std::vector<std::vector<float>> own_floats() const override {
+    const auto large = static_cast<float>(age());
+    return {floats_of_text(kAge), {large, static_cast<float>(age() - large)}};
+  }
 
  private:
+  /// A model that came without an age has had all the pieces that are done. A worker without any
+  /// has worker 0's. All call it together.
+  double age_at_start(const TrainingState* start) {
+    double own = static_cast<double>(pieces_at_start()) / parts();
+    if (const auto* age = own_behind(kAge, start, 2)) own = (*age)[0] + (*age)[1];
+    std::array<std::int64_t, 1> first = {std::bit_cast<std::int64_t>(own)};
+    sums_.take_first(first);
+    return start != nullptr ? own : std::bit_cast<double>(first[0]);
+  }
+
   ParameterMail mail_;
   double last_weight_ = 1;
 };
@@ -261,7 +336,11 @@ class GradientGossip : public Gossip {
   explicit GradientGossip(const StrategyContext& context)
       : Gossip(context), mail_(mail_options(Topology::all)) {
     make_boxes(Topology::all, mail_.message_bytes());
-    if (const auto* untold = untold_before(context.start)) mail_.start_from(*untold);
+    const std::size_t floats = model_.gradients().size();
+    if (const auto* untold = own_behind(kUntold, context.start, floats + 1)) {
+      mail_.start_from(
+          {.gradients = {untold->begin(), untold->end() - 1}, .pieces = untold->back()});
+    }
   }
 
   /// What others have sent is in no one's model but theirs: it must not be lost with the boxes.
@@ -278,7 +357,7 @@ class GradientGossip : public Gossip {
     const auto gradients = model_.gradients();
     scale(gradients, clip);
     mail_.send(*boxes_, gradients);
-    mail_.collect(*boxes_, gradients);
+    pieces_ = 1 + mail_.collect(*boxes_, gradients);
     span.next(Phase::optimizer);
     lr_ = lr;
     apply_sum();
@@ -289,9 +368,14 @@ class GradientGossip : public Gossip {
   std::string receivers() const override { return "all"; }
 
   void take_arrived() override {
-    if (!cleared_) std::ranges::fill(model_.gradients(), 0.0F);
+    if (!cleared_) {
+      std::ranges::fill(model_.gradients(), 0.0F);
+      pieces_ = 0;
+    }
     cleared_ = true;
-    arrived_ |= mail_.collect(*boxes_, model_.gradients());
+    const double arrived = mail_.collect(*boxes_, model_.gradients());
+    pieces_ += arrived;
+    arrived_ |= arrived > 0;
   }
 
   // What peers were never told is missing in their models, so it counts in the average as often as
@@ -300,12 +384,15 @@ class GradientGossip : public Gossip {
     float leftovers = mail_.has_leftovers() ? 1 : 0;
     sums_.sum({&leftovers, 1});
     if (leftovers > 0) {
-      std::vector<float> untold(model_.gradients().size());
+      std::vector<float> untold(model_.gradients().size() + 1);  // And of how many pieces.
+      const auto gradients = std::span(untold).first(model_.gradients().size());
       for (int peer = 0; peer < sums_.world(); ++peer) {
-        if (peer != context_.engine.rank()) mail_.add_leftovers(peer, untold);
+        if (peer == context_.engine.rank()) continue;
+        untold.back() += static_cast<float>(mail_.add_leftovers(peer, gradients));
       }
       sums_.mean(untold);
-      add_to(model_.gradients(), untold);
+      add_to(model_.gradients(), gradients);
+      pieces_ += untold.back();
     }
     if (leftovers > 0 || arrived_) apply_sum();
     arrived_ = false;
@@ -314,28 +401,27 @@ class GradientGossip : public Gossip {
   double weight() const override { return 1; }
 
   std::vector<std::vector<float>> own_floats() const override {
-    std::vector<float> untold = mail_.mean_leftovers();
-    if (untold.empty()) return {};
-    return {floats_of_text(kUntold), std::move(untold)};
+    GradientMail::Leftovers untold = mail_.mean_leftovers();
+    if (untold.gradients.empty()) return {};
+    untold.gradients.push_back(static_cast<float>(untold.pieces));
+    return {floats_of_text(kUntold), std::move(untold.gradients)};
   }
 
  private:
-  /// Null where there is nothing that fits.
-  const std::vector<float>* untold_before(const TrainingState* start) const {
-    if (start == nullptr || start->own.size() != 2) return nullptr;
-    const bool fits = text_of_floats(start->own[0]) == kUntold &&
-                      start->own[1].size() == model_.gradients().size();
-    return fits ? &start->own[1] : nullptr;
-  }
-
-  // The gradients of this worker and those that came.
+  // The gradients of this worker and those that came: the share of a step that their pieces are.
+  // Where they are only what messages had left out of earlier ones, they count as one. Those of
+  // many steps, which came while this worker was away, make as many updates: none is longer than
+  // a step.
   void apply_sum() {
     clear_padding(space().layout().parameters, model_.gradients());
-    model_.update(lr_, 1);
+    const double share = std::max(pieces_, 1.0) / parts();
+    const double updates = std::ceil(share);
+    for (int i = 0; i < updates; ++i) model_.update(lr_, 1 / share, share / updates);
   }
 
   GradientMail mail_;
-  double lr_ = 0;  // Of the last step.
+  double lr_ = 0;      // Of the last step.
+  double pieces_ = 0;  // Of work, whose gradients are summed up.
   // Since then the gradients' memory is used to collect what arrives late:
   bool cleared_ = false;
   bool arrived_ = false;

@@ -76,6 +76,7 @@ class ApartEngine : public Engine {
 
 struct TrainingRun {
   int world = 1;
+  int parts = 0;  ///< Of a step's batch; 0: as many as workers.
   bool shared = true;
   StrategyOptions strategy = {};
   OptimizerOptions optimizer = {};
@@ -107,6 +108,7 @@ WorkerEnd train_worker(const TrainingRun& run, Engine& engine, Store& store, Rou
   const auto model = wrap(net);
   const auto optimizer = make_optimizer(run.optimizer);
   const Data data;
+  const int parts = run.parts > 0 ? run.parts : run.world;
   PhaseClock phases;
   const auto strategy = make_gossip({.model = *model,
                                      .engine = engine,
@@ -117,15 +119,15 @@ WorkerEnd train_worker(const TrainingRun& run, Engine& engine, Store& store, Rou
                                      .optimizer_options = run.optimizer,
                                      .seed = 3,
                                      .steps = kSteps,
-                                     .parts = run.world,
+                                     .parts = parts,
                                      .timeout = std::chrono::seconds(60)});
   WorkerEnd end;
   while (const auto claim = strategy->next_work()) {
     if (run.even) rounds.arrive_and_wait();
     strategy->space().begin_step();
-    const auto loss = torch::mse_loss(net->forward(data.rows(data.input, *claim, run.world)),
-                                      data.rows(data.target, *claim, run.world)) /
-                      run.world;
+    const auto loss = torch::mse_loss(net->forward(data.rows(data.input, *claim, parts)),
+                                      data.rows(data.target, *claim, parts)) /
+                      parts;
     ++end.claims;
     const bool stop = engine.rank() == 0 && end.claims >= run.stop_after;
     strategy->begin_last_backward({.loss = loss.item<double>(), .stop = stop});
@@ -305,6 +307,30 @@ TEST(Gossip, ClipsTheOwnGradient) {
   EXPECT_NEAR(clipped.loss, start_loss(), 1e-3);
   run.strategy.send = "parameters";
   EXPECT_EQ(train(run).front().parameters, clipped.parameters);
+}
+
+// Gradients are clipped to nothing, so that weight decay alone moves the model: what it leaves
+// tells how many steps were made. Who does how many of the pieces is up to the threads.
+TEST_P(EveryGossip, MovesTheModelByTheStepsOfTheJob) {
+  const auto& [send, topology, codec, shared] = GetParam();
+  if (codec == "int8") GTEST_SKIP() << "rounds what is left of the gradients at random";
+  constexpr double kDecay = 0.002;
+  for (const int parts : {1, 3, 8}) {
+    TrainingRun run = run_of(3, send, topology);
+    run.parts = parts;
+    run.shared = shared;
+    run.strategy.compression.kind = codec;
+    run.strategy.compression.ratio = 0.5;
+    run.optimizer = {.kind = "sgd", .lr = 0.1, .weight_decay = kDecay / 0.1};
+    run.clip_norm = 1e-12;
+    const auto end = train(run).front();
+    const auto first = RegressionNet(0).hidden;
+    const float* now = end.parameters.data();
+    double left = 0;
+    for (std::int64_t i = 0; i < first.numel(); ++i) left += now[i] / first.data_ptr<float>()[i];
+    const double moved = std::log(left / static_cast<double>(first.numel())) / std::log(1 - kDecay);
+    EXPECT_NEAR(moved / kSteps, 1, send == "gradients" ? 0.01 : 0.03) << parts << " parts";
+  }
 }
 
 TEST(Gossip, MeasuresHowFarTheModelsAreApart) {

@@ -36,9 +36,8 @@ class GradientPush : public ServerWorker {
  public:
   explicit GradientPush(const StrategyContext& context)
       : ServerWorker(context),
-        rule_(server_rule(context.options, context.optimizer_options,
-                          {.workers = sums_.world(), .parts = static_cast<int>(parts_of_step())})),
-        slot_factors_(slot_factors(rule_)) {
+        rule_(server_rule(context.options, context.optimizer_options)),
+        server_slots_(rule_.slots()) {
     if (rule_.worker_momentum > 0) velocity_.resize(floats());
     make_space(client_.incoming(), client_.outgoing());
     good_updates_ = static_cast<std::int64_t>(client_.version());
@@ -72,7 +71,6 @@ class GradientPush : public ServerWorker {
     state.slots.resize(has_all_slots() || !velocity_.empty() ? slot_count() : 0);
     for (std::size_t slot = 0; has_all_slots() && slot < slot_count(); ++slot) {
       from_servers(order_, read_, static_cast<int>(slot), state.slots[slot]);
-      multiply(state.slots[slot], slot_factors_[slot]);
     }
     if (!velocity_.empty()) save_velocity(state.slots.front());
     const std::span<const float> buffers_now = in_lockstep() ? good_buffers_ : buffers();
@@ -98,9 +96,7 @@ class GradientPush : public ServerWorker {
     model.version = static_cast<std::uint64_t>(updates_at(start));
     if (!has_all_slots() || start.slots.size() != slot_count()) return;
     for (std::size_t slot = 0; slot < slot_count(); ++slot) {
-      std::vector<float> values = start.slots[slot];
-      multiply(values, 1 / slot_factors_[slot]);
-      to_servers(order_, values, model, static_cast<int>(slot));
+      to_servers(order_, start.slots[slot], model, static_cast<int>(slot));
     }
   }
 
@@ -141,7 +137,7 @@ class GradientPush : public ServerWorker {
     Exchange exchange;
     exchange.push = true;
     exchange.want_norm = plan.want_norm && in_lockstep();
-    exchange.lr = plan.lr * rule_.lr_factor;
+    exchange.lr = plan.lr;
     exchange.loss = vote_.loss;
     return exchange;
   }
@@ -210,7 +206,7 @@ class GradientPush : public ServerWorker {
   std::span<float> buffers() const { return space_->memory().buffers; }
   std::size_t slot_count() const { return context_.optimizer.slots().size(); }
   /// Otherwise they have none: somebody else keeps the momentum.
-  bool has_all_slots() const { return slot_factors_.size() == slot_count(); }
+  bool has_all_slots() const { return server_slots_ == slot_count(); }
 
   void note_good_step(std::int64_t step) {
     has_pushed_ = false;
@@ -233,13 +229,13 @@ class GradientPush : public ServerWorker {
   }
 
   ServerRule rule_;
-  std::vector<double> slot_factors_;  // Of the slots the servers have.
-  std::vector<float> velocity_;       // Where this worker keeps the momentum.
-  std::int64_t good_step_ = 0;        // In lockstep: steps this worker knows to be applied,
-  std::int64_t good_updates_ = 0;     // the servers' version after them,
-  std::vector<float> good_buffers_;   // the buffers after them,
-  bool has_pushed_ = false;           // and whether it has pushed the next.
-  ServerModel read_;                  // Of save_state().
+  std::size_t server_slots_;         // Of the optimizer the servers have.
+  std::vector<float> velocity_;      // Where this worker keeps the momentum.
+  std::int64_t good_step_ = 0;       // In lockstep: steps this worker knows to be applied,
+  std::int64_t good_updates_ = 0;    // the servers' version after them,
+  std::vector<float> good_buffers_;  // the buffers after them,
+  bool has_pushed_ = false;          // and whether it has pushed the next.
+  ServerModel read_;                 // Of save_state().
 };
 
 }  // namespace

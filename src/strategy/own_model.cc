@@ -29,9 +29,10 @@ OwnModel::OwnModel(const StrategyContext& context, WorkerSums& sums)
                                            .buffers = memory_.buffers});
 }
 
-void OwnModel::update(double lr, double gradient_scale) {
-  optimizer_.update(memory_.parameters, gradients(), memory_.slots,
-                    {.lr = lr, .step = ++updates_, .gradient_scale = gradient_scale});
+void OwnModel::update(double lr, double gradient_scale, double share) {
+  optimizer_.update(
+      memory_.parameters, gradients(), memory_.slots,
+      {.lr = lr, .step = ++updates_, .gradient_scale = gradient_scale, .share = share});
 }
 
 void OwnModel::save(TrainingState& state) const {

@@ -24,8 +24,8 @@ class OwnModel {
   std::span<float> gradients() const { return space_->memory().gradients; }
   std::span<float> buffers() const { return memory_.buffers; }
 
-  /// One step of the optimizer by gradients() times `gradient_scale`.
-  void update(double lr, double gradient_scale);
+  /// A step of the optimizer, or that share of one, by gradients() times `gradient_scale`.
+  void update(double lr, double gradient_scale, double share);
 
   /// The model, its slots and the number of updates.
   void save(TrainingState& state) const;

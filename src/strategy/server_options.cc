@@ -1,7 +1,6 @@
 #include "strategy/server_options.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "strategy/codec_shape.h"
 
@@ -38,23 +37,9 @@ int quorum_of(const StrategyOptions& strategy, int workers) {
   return std::min(static_cast<int>(strategy.quorum), workers);
 }
 
-/// See ServerRule. `parts` updates bring what one step's batch brings.
-void take_part_of_step(ServerRule& rule, double parts) {
-  OptimizerOptions& optimizer = rule.optimizer;
-  if (optimizer.kind == "sgd") {
-    rule.worker_momentum = optimizer.momentum;
-    optimizer = without_momentum(optimizer);
-  } else if (optimizer.kind == "adagrad") {
-    rule.lr_factor = 1 / std::sqrt(parts);  // Its sum of squares grows by 1/parts of a step's.
-  } else {
-    rule.lr_factor = 1.0 / parts;
-  }
-}
-
-WorkSplit work_split(const Job& job, int workers) {
-  const bool handed_out = hands_out_work(job.strategy);
-  return {.workers = workers,
-          .parts = handed_out ? static_cast<int>(job.cluster.workers) : workers};
+/// Of a step's batch: where nothing is handed out, every worker has one.
+int parts_of(const Job& job, int workers) {
+  return hands_out_work(job.strategy) ? static_cast<int>(job.cluster.workers) : workers;
 }
 
 }  // namespace
@@ -72,57 +57,24 @@ bool corrects_momentum(const StrategyOptions& strategy, const OptimizerOptions& 
          !pushes_deltas(strategy) && own.kind == "sgd" && own.momentum > 0 && !own.nesterov;
 }
 
-ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& own,
-                       const WorkSplit& split) {
-  const auto consistency = consistency_of(strategy);
-  const auto workers = static_cast<double>(split.workers);
-  const auto parts = static_cast<double>(split.parts);
-  if (pushes_deltas(strategy)) {
-    ServerRule rule{outer_optimizer(strategy)};
-    // The server takes a delta for one of as many parts of a step as there are workers.
-    if (consistency == ShardRules::Consistency::async) rule.optimizer.lr *= workers / parts;
-    return rule;
-  }
-  ServerRule rule{own};
-  if (corrects_momentum(strategy, own)) rule.optimizer = without_momentum(rule.optimizer);
-  if (consistency == ShardRules::Consistency::sync) return rule;
-  rule.gradient_scale = 1 / parts;
-  rule.updates_per_step = parts;
-  if (consistency == ShardRules::Consistency::quorum) {
-    // The server scales k gradients up to stand for all workers'.
-    rule.gradient_scale = workers / parts;
-    rule.updates_per_step = parts / quorum_of(strategy, split.workers);
-  }
-  take_part_of_step(rule, rule.updates_per_step);
-  if (consistency == ShardRules::Consistency::quorum && rule.optimizer.kind == "sgd") {
-    rule.lr_factor = quorum_of(strategy, split.workers) / workers;
-  }
-  // It joins a gradient that is smaller than the step's.
-  if (own.kind != "adamw") rule.optimizer.weight_decay *= rule.gradient_scale;
-  return rule;
-}
-
-std::vector<double> slot_factors(const ServerRule& rule) {
-  std::vector<double> factors;
-  const double square = rule.gradient_scale * rule.gradient_scale;
-  for (const std::string& slot : make_optimizer(rule.optimizer)->slots()) {
-    double unit = rule.gradient_scale;
-    if (slot == "v") unit = square;
-    if (slot == "sum") unit = square * rule.updates_per_step;
-    factors.push_back(1 / unit);
-  }
-  return factors;
+ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& own) {
+  if (pushes_deltas(strategy)) return {.optimizer = outer_optimizer(strategy)};
+  if (corrects_momentum(strategy, own)) return {.optimizer = without_momentum(own)};
+  const bool sync = consistency_of(strategy) == ShardRules::Consistency::sync;
+  if (sync || own.kind != "sgd") return {.optimizer = own};
+  return {.optimizer = without_momentum(own), .worker_momentum = own.momentum};
 }
 
 ServerOptions server_options(const Job& job, int server, const ServedGroup& group) {
   const StrategyOptions& strategy = job.strategy;
-  const WorkSplit split = work_split(job, group.workers);
+  const int parts = parts_of(job, group.workers);
   ServerOptions options;
   options.server = server;
   options.epoch = group.epoch;
   options.replicas = static_cast<int>(strategy.replicas);
   options.servers = static_cast<int>(job.cluster.servers);
   options.rules = {.workers = group.workers,
+                   .parts = parts,
                    .consistency = consistency_of(strategy),
                    .quorum = quorum_of(strategy, group.workers),
                    .drop_late = strategy.late == "drop",
@@ -130,13 +82,11 @@ ServerOptions server_options(const Job& job, int server, const ServedGroup& grou
                    .weight = weight_of(strategy.weight),
                    .weight_power = strategy.weight_power,
                    .deltas = pushes_deltas(strategy),
-                   .optimizer = server_rule(strategy, job.train.optimizer, split).optimizer,
+                   .optimizer = server_rule(strategy, job.train.optimizer).optimizer,
                    .compression = strategy.compression};
   if (server == 0 && hands_out_work(strategy)) {
-    options.board = WorkBoard::Options{.workers = group.workers,
-                                       .left = {.parts = split.parts},
-                                       .end_step = group.steps,
-                                       .bound = {}};
+    options.board = WorkBoard::Options{
+        .workers = group.workers, .left = {.parts = parts}, .end_step = group.steps, .bound = {}};
     if (strategy.kind == "parameter-server" && strategy.consistency == "bounded") {
       options.board->bound = strategy.staleness;
     }
@@ -149,9 +99,7 @@ ServerOptions server_options(const Job& job, int server, const ServedGroup& grou
 
 std::vector<std::size_t> server_memory_bytes(const Job& job, Model& model) {
   const ModelSize size = server_model_size(job.strategy, model);
-  const WorkSplit split = work_split(job, static_cast<int>(job.cluster.workers));
-  const OptimizerOptions optimizer =
-      server_rule(job.strategy, job.train.optimizer, split).optimizer;
+  const OptimizerOptions optimizer = server_rule(job.strategy, job.train.optimizer).optimizer;
   const auto servers = static_cast<int>(job.cluster.servers);
   std::vector<std::size_t> bytes;
   for (int server = 0; server < servers; ++server) {

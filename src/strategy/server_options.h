@@ -30,33 +30,19 @@ std::vector<std::size_t> server_memory_bytes(const Job& job, Model& model);
 ModelSize server_model_size(const StrategyOptions& strategy, Model& model);
 Tables table_place(const StrategyOptions& strategy);
 
-/// How a step's batch comes to the servers.
-struct WorkSplit {
-  int workers = 1;  ///< Of the group.
-  int parts = 1;    ///< Of a step, where work is handed out; otherwise as many as workers.
-};
-
 /// The update rule on the servers: the job's, or for deltas the outer one.
 ///
-/// Where a step's batch makes several updates (async, k-of-n) each is a part of a step. SGD's
-/// momentum is then kept by the workers, each for its own gradients: on the server, velocity would
-/// be made of pushes that are late by several updates, and swing (single runs of MNIST lost 0.6 to
-/// 2.5 points). Rules whose steps have a size of their own (adam) take the part of it.
+/// Where a step's batch makes several updates (async, k-of-n) each is a share of a step, see
+/// ShardRules. SGD's momentum is then kept by the workers, each for its own gradients: on the
+/// server, velocity would be made of pushes that are late by several updates, and swing (single
+/// runs of MNIST lost 0.6 to 2.5 points).
 struct ServerRule {
   OptimizerOptions optimizer;
-  double lr_factor = 1;        ///< What a step's learning rate is multiplied by for a push.
   double worker_momentum = 0;  ///< That workers apply before they push.
-  /// How large the gradients of an update are against that of a step's whole batch, and how many
-  /// updates make a step.
-  double gradient_scale = 1;
-  double updates_per_step = 1;
-};
-ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& own,
-                       const WorkSplit& split);
 
-/// What each slot of the servers' optimizer (gradients are pushed) is multiplied by to be that of
-/// an optimizer that makes one update of every step.
-std::vector<double> slot_factors(const ServerRule& rule);
+  std::size_t slots() const { return make_optimizer(optimizer)->slots().size(); }
+};
+ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& own);
 
 /// Whether workers push changes of their own parameters.
 bool pushes_deltas(const StrategyOptions& strategy);

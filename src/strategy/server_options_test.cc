@@ -13,40 +13,26 @@ StrategyOptions server(const std::string& consistency) {
   return options;
 }
 
-constexpr WorkSplit kFour = {.workers = 4, .parts = 4};
-
 OptimizerOptions sgd(double momentum) {
   return {.kind = "sgd", .lr = 0.1, .momentum = momentum};
 }
 
 TEST(ServerRule, InStepItIsTheJobsOwn) {
-  const ServerRule rule = server_rule(server("sync"), sgd(0.9), kFour);
+  const ServerRule rule = server_rule(server("sync"), sgd(0.9));
   EXPECT_EQ(rule.optimizer.momentum, 0.9);
-  EXPECT_EQ(rule.lr_factor, 1);
+  EXPECT_EQ(rule.slots(), 1U);
 }
 
 TEST(ServerRule, MomentumOfPushesAppliedAtOnceIsKeptByTheWorkers) {
-  const ServerRule rule = server_rule(server("async"), sgd(0.9), kFour);
+  const ServerRule rule = server_rule(server("async"), sgd(0.9));
   EXPECT_EQ(rule.worker_momentum, 0.9);
   EXPECT_EQ(rule.optimizer.momentum, 0);
-  EXPECT_EQ(rule.lr_factor, 1);
-}
-
-TEST(ServerRule, FourStepsOfTheirOwnSizeMakeOne) {
-  const ServerRule rule = server_rule(server("async"), {.kind = "adam", .lr = 0.1}, kFour);
-  EXPECT_EQ(rule.lr_factor, 0.25);
-}
-
-TEST(ServerRule, AnUpdateOfTwoGradientsIsHalfAStepOfFourWorkers) {
-  StrategyOptions quorum = server("k-of-n");
-  quorum.quorum = 2;
-  EXPECT_EQ(server_rule(quorum, sgd(0.9), kFour).lr_factor, 0.5);
-  EXPECT_EQ(server_rule(quorum, {.kind = "adam", .lr = 0.1}, kFour).lr_factor, 0.5);
+  EXPECT_EQ(rule.slots(), 0U);
 }
 
 TEST(ServerRule, PlainSgdStaysAsItIs) {
-  const ServerRule rule = server_rule(server("bounded"), sgd(0), kFour);
-  EXPECT_EQ(rule.lr_factor, 1);
+  const ServerRule rule = server_rule(server("bounded"), sgd(0));
+  EXPECT_EQ(rule.worker_momentum, 0);
   EXPECT_EQ(rule.optimizer.momentum, 0);
 }
 
@@ -54,37 +40,10 @@ TEST(ServerRule, OfDeltasIsTheOuterOne) {
   StrategyOptions averaging;
   averaging.kind = "averaging";
   averaging.outer = {.kind = "nesterov", .lr = 0.7, .momentum = 0.8};
-  const ServerRule rule = server_rule(averaging, sgd(0.9), kFour);
+  const ServerRule rule = server_rule(averaging, sgd(0.9));
   EXPECT_EQ(rule.optimizer.lr, 0.7);
   EXPECT_EQ(rule.optimizer.momentum, 0.8);
   EXPECT_TRUE(rule.optimizer.nesterov);
-}
-
-TEST(ServerRule, APieceMovesTheModelAsFarInAnyGroup) {
-  const WorkSplit fewer{.workers = 2, .parts = 4};
-  StrategyOptions quorum = server("k-of-n");
-  quorum.quorum = 3;
-  // Two gradients (there are no three) times workers/2.
-  EXPECT_EQ(server_rule(quorum, sgd(0), fewer).lr_factor, 1);
-  EXPECT_EQ(server_rule(server("async"), {.kind = "adam", .lr = 0.1}, fewer).lr_factor, 0.25);
-  StrategyOptions deltas = server("async");
-  deltas.push = "delta";
-  EXPECT_EQ(server_rule(deltas, sgd(0), fewer).optimizer.lr, 0.5);
-  EXPECT_EQ(server_rule(deltas, sgd(0), kFour).optimizer.lr, 1);
-}
-
-TEST(SlotFactors, BringSlotsToTheSizeOfAWholeStep) {
-  using ::testing::ElementsAre;
-  const OptimizerOptions adam{.kind = "adam", .lr = 0.1};
-  const OptimizerOptions adagrad{.kind = "adagrad", .lr = 0.1};
-  EXPECT_THAT(slot_factors(server_rule(server("sync"), sgd(0.9), kFour)), ElementsAre(1));
-  EXPECT_THAT(slot_factors(server_rule(server("async"), sgd(0.9), kFour)), ElementsAre());
-  EXPECT_THAT(slot_factors(server_rule(server("async"), adam, kFour)), ElementsAre(4, 16));
-  EXPECT_THAT(slot_factors(server_rule(server("async"), adagrad, kFour)), ElementsAre(4));
-  StrategyOptions quorum = server("k-of-n");
-  quorum.quorum = 2;
-  EXPECT_THAT(slot_factors(server_rule(quorum, adam, kFour)), ElementsAre(1, 1));
-  EXPECT_THAT(slot_factors(server_rule(quorum, adagrad, kFour)), ElementsAre(0.5));
 }
 
 TEST(ServedGroup, MayBeSmallerThanTheFirst) {
@@ -98,6 +57,7 @@ TEST(ServedGroup, MayBeSmallerThanTheFirst) {
   EXPECT_EQ(options.epoch, 5);
   EXPECT_EQ(options.rules.workers, 2);
   EXPECT_EQ(options.rules.quorum, 2);
+  EXPECT_EQ(options.rules.parts, 4) << "a piece moves the model as far in any group";
   ASSERT_TRUE(options.board);
   EXPECT_EQ(options.board->left.parts, 4);
   EXPECT_EQ(options.board->end_step, 10);
@@ -107,7 +67,11 @@ TEST(ServedGroup, MayBeSmallerThanTheFirst) {
 TEST(ServerRule, MomentumThatTheCompressorAppliesIsNotAppliedTwice) {
   StrategyOptions topk = server("sync");
   topk.compression.kind = "topk";
-  EXPECT_EQ(server_rule(topk, sgd(0.9), kFour).optimizer.momentum, 0);
+  OptimizerOptions decays = sgd(0.9);
+  decays.weight_decay = 0.01;
+  const ServerRule rule = server_rule(topk, decays);
+  EXPECT_EQ(rule.optimizer.momentum, 0);
+  EXPECT_DOUBLE_EQ(rule.optimizer.weight_decay, 0.1);
 }
 
 }  // namespace
