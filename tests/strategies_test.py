@@ -70,6 +70,42 @@ class OneWordTest(CohortTest):
         self.assertEqual(roles, ["chief", "worker", "server"])
 
 
+class CompressionTest(CohortTest):
+    # A rate and a momentum at which what a codec says too much must not go on by itself.
+    JOB = """
+[job]
+seed = 4
+[model]
+preset = "mlp"
+hidden = [64]
+[data]
+kind = "generated"
+task = "digits"
+samples = 3000
+[train]
+steps = 150
+batch = 96
+validate = "end"
+optimizer = { kind = "sgd", lr = 0.05, momentum = 0.9 }
+[cluster]
+workers = 3
+"""
+
+    def accuracy(self, name, *words):
+        self.run_dir = self.folder / name
+        result = self.train(*words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return 100 * self.summary()["accuracy"]
+
+    def test_one_bit_of_a_gradient_teaches_as_much_as_all_of_it(self):
+        self.job = self.write("digits.toml", self.JOB)
+        sign = ["--set", "strategy.compression.kind=sign"]
+        plain = self.accuracy("plain")
+        self.assertGreater(self.accuracy("sign", *sign), plain - 3)
+        self.assertGreater(self.accuracy("sign by servers", "--strategy", "parameter-server", *sign),
+                           plain - 3)
+
+
 class LostServerTest(CohortTest):
     def test_a_killed_server_is_named_and_nobody_stays(self):
         process = self.start("train", self.job, "--run-dir", self.run_dir,

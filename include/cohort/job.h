@@ -109,7 +109,7 @@ struct CompressionOptions {
   double ratio = 0.01;              ///< topk: the share of the values that travels.
   std::int64_t rank = 4;            ///< lowrank: columns of the two factors of a matrix.
   bool error_feedback = true;       ///< Add what was lost to the next message.
-  bool momentum_correction = true;  ///< topk: keep SGD's momentum before the choice, not after it.
+  bool momentum_correction = true;  ///< topk, sign: SGD's momentum comes before the codec.
 };
 
 /// averaging: what the centre makes of the averaged change of the parameters.

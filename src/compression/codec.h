@@ -49,7 +49,10 @@ class Codec {
   /// not finite is left out, so that one bad value is not carried along for ever.
   virtual void subtract(std::span<const std::byte> message, std::span<float> values) const = 0;
 
-  /// Sets the places of which the message speaks to zero: all, but for topk.
+  /// Whether a message speaks of some places only (topk).
+  virtual bool chooses() const { return false; }
+
+  /// Sets the places of which the message speaks to zero.
   virtual void clear(std::span<const std::byte> message, std::span<float> values) const = 0;
 
   /// What it remembers of earlier messages; nothing for most. A new codec of the same options,

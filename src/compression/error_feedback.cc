@@ -41,7 +41,7 @@ std::span<const std::byte> ErrorFeedback::encode(std::span<const float> values) 
   undoable_ = true;
   const auto message = std::span(message_).first(codec_->encode(vector, message_));
   if (!rest_.empty()) codec_->subtract(message, rest_.now);
-  if (!velocity_.empty()) codec_->clear(message, velocity_.now);
+  if (!velocity_.empty() && codec_->chooses()) codec_->clear(message, velocity_.now);
   return message;
 }
 

@@ -9,9 +9,12 @@
 namespace cohort {
 
 /// One side's way from vectors to messages that loses nothing in the long run: what a message left
-/// out is added to the next vector. With `momentum` above 0 (top-k) the vectors are gradients to
-/// which momentum is applied before the choice, and momentum of chosen places starts anew (deep
-/// gradient compression); the receiver must then apply none of its own.
+/// out is added to the next vector. With `momentum` above 0 the vectors are gradients to which
+/// momentum is applied before they are encoded; the receiver must then apply none of its own, which
+/// would keep going on with what one message said too much and the next one takes back. Where a
+/// codec chooses places (top-k), momentum of the chosen ones starts anew (deep gradient
+/// compression); with others (sign) it stays, as in blockwise momentum SGD with error feedback
+/// (Zheng et al. 2019).
 class ErrorFeedback {
  public:
   struct Options {

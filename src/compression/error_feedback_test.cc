@@ -127,9 +127,28 @@ TEST(ErrorFeedback, MomentumWithoutTheRest) {
   EXPECT_EQ(next(), (std::vector<float>{6, 0}));
 }
 
+/// Of a codec that chooses nothing the momentum goes on: in the long run its messages add up to
+/// what momentum makes of the gradients.
+TEST(ErrorFeedback, MomentumStaysWhereNoPlacesAreChosen) {
+  auto sender = feedback("sign", {.momentum = 0.9});
+  std::vector<double> velocity(kCount);
+  std::vector<double> left(kCount);  // Of the velocities so far, what no message has said.
+  for (int round = 0; round < 20; ++round) {
+    const auto gradients = normal_values(kCount, 300 + round);
+    const auto said = decoded(sender.codec(), sender.encode(gradients), kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      velocity[i] = 0.9 * velocity[i] + gradients[i];
+      left[i] += velocity[i] - said[i];
+      ASSERT_NEAR(sender.velocity()[i], velocity[i], 1e-4) << "round " << round;
+      ASSERT_NEAR(sender.rest()[i], left[i], 1e-3) << "round " << round;
+    }
+  }
+}
+
 /// One that goes on from another's rest and memory makes the messages the other would make.
 TEST_P(FeedbackOfEveryCodec, GoesOnWhereAnotherStopped) {
-  const ErrorFeedback::Options options{.momentum = GetParam() == "topk" ? 0.9 : 0};
+  const bool corrects = GetParam() == "topk" || GetParam() == "sign";
+  const ErrorFeedback::Options options{.momentum = corrects ? 0.9 : 0};
   auto never_stopped = feedback(GetParam(), options);
   for (int round = 0; round < 5; ++round) never_stopped.encode(normal_values(kCount, round));
   auto resumed = feedback(GetParam(), options);
@@ -143,7 +162,8 @@ TEST_P(FeedbackOfEveryCodec, GoesOnWhereAnotherStopped) {
 }
 
 TEST_P(FeedbackOfEveryCodec, ForgetsAMessageThatNeverArrived) {
-  const ErrorFeedback::Options options{.momentum = GetParam() == "topk" ? 0.9 : 0};
+  const bool corrects = GetParam() == "topk" || GetParam() == "sign";
+  const ErrorFeedback::Options options{.momentum = corrects ? 0.9 : 0};
   auto sender = feedback(GetParam(), options);
   const auto copy = [](std::span<const float> floats) {
     return std::vector<float>(floats.begin(), floats.end());

@@ -73,6 +73,8 @@ class TopkCodec : public Codec {
     clear(message, values);
   }
 
+  bool chooses() const override { return true; }
+
   void clear(std::span<const std::byte> message, std::span<float> values) const override {
     check(message, values);
     for_each(message, [&](std::size_t index, float) { values[index] = 0; });

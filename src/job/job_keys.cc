@@ -223,7 +223,7 @@ Keys strategy_keys() {
        "Add what a message left out to the next one."},
       {"strategy.compression.momentum_correction",
        in<&Job::strategy, &S::compression, &CompressionOptions::momentum_correction>,
-       "`topk` with momentum: apply momentum before the choice, not after it."},
+       "`topk` and `sign` with momentum: apply momentum before the codec, not after it."},
   };
 }
 

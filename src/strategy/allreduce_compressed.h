@@ -10,8 +10,8 @@ namespace cohort {
 /// (gradient_exchange.h); what a message leaves out is added to the next gradients. Votes and float
 /// buffers travel as they are. Every rank decodes the same bits and makes the same update.
 ///
-/// topk with SGD's plain momentum: the momentum is applied before the choice of what travels, and
-/// the update is made without it.
+/// topk and sign with SGD's plain momentum: the momentum is applied before gradients are encoded,
+/// and the update is made without it.
 ///
 /// With compression "auto" the first steps try plain messages (in buckets, during the backward pass
 /// where the network does the sending) and some codecs, and then keep to the fastest.

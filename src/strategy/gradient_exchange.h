@@ -46,7 +46,7 @@ struct ExchangeOptions {
   Transport& transport;  ///< For nothing else; must outlive the exchange.
   CodecShape shape;
   CompressionOptions compression;
-  double momentum = 0;  ///< Of ErrorFeedback, for topk.
+  double momentum = 0;  ///< Of ErrorFeedback, for topk and sign.
   std::uint64_t seed = 0;
   std::string algorithm = "auto";  ///< Where whole floats are all-reduced.
   Duration timeout = std::chrono::seconds(60);

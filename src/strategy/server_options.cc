@@ -53,8 +53,12 @@ bool hands_out_work(const StrategyOptions& strategy) {
 }
 
 bool corrects_momentum(const StrategyOptions& strategy, const OptimizerOptions& own) {
-  return strategy.compression.kind == "topk" && strategy.compression.momentum_correction &&
-         !pushes_deltas(strategy) && own.kind == "sgd" && own.momentum > 0 && !own.nesterov;
+  const CompressionOptions& codec = strategy.compression;
+  // Where work is handed out, workers apply it before they push in any case.
+  const bool comes_late = strategy.kind != "parameter-server" || !hands_out_work(strategy);
+  return (codec.kind == "topk" || (codec.kind == "sign" && comes_late)) &&
+         codec.momentum_correction && !pushes_deltas(strategy) && own.kind == "sgd" &&
+         own.momentum > 0 && !own.nesterov;
 }
 
 ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& own) {
