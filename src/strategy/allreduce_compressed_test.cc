@@ -283,8 +283,8 @@ TEST(AllreduceCompressed, MomentumMovesBeforeTheChoice) {
 /// larger.
 TEST(AllreduceCompressed, MomentumBeforeTheChoiceLeavesTheWeightDecayAsItIs) {
   const OptimizerOptions momentum{.kind = "sgd", .lr = 0.1, .momentum = 0.75, .weight_decay = 0.05};
-  const Result corrected =
-      train({.compression = {.kind = "topk", .ratio = 1}, .optimizer = momentum});
+  const CompressionOptions everything{.kind = "topk", .ratio = 1};
+  const Result corrected = train({.compression = everything, .optimizer = momentum});
   EXPECT_LT(largest_difference(without_padding(corrected.parameters),
                                plain_training({.lr = 0.1, .weight_decay = 0.2}, 20)),
             1e-5);
