@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/activity.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "cluster/host_id.h"
@@ -36,7 +35,7 @@ class Server {
         memory_(options.rules.workers, desk_),
         rpc_(options, desk_, memory_),
         wait_(WaitPolicy::for_ranks(options.rules.workers + 1, options.cores)),
-        appear_by_(Deadline::in(std::max(options.timeout, kLongestWork))) {
+        appear_by_(Deadline::in(std::max(options.timeout, options.appear))) {
     store.set(
         server_key(options.server),
         to_text(ServerAddress{

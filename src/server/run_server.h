@@ -33,7 +33,8 @@ struct ServerOptions {
   std::size_t message_bytes = RpcOptions().max_message_bytes;
   std::string address = "unix";        ///< Where to listen for gRPC; see RpcServer.
   int cores = 1;                       ///< That the local processes may use.
-  Duration timeout;                    ///< For a peer to answer; to appear, kLongestWork at least.
+  Duration timeout;                    ///< For workers to appear,
+  Duration appear = {};                ///< who have this long where it is more.
   std::function<bool()> give_up = {};  ///< Asked now and then; true ends the server.
 };
 

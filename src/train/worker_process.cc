@@ -169,6 +169,7 @@ void serve(const WorkerRun& run, const ProcessPlan& plan, const ServerPlace& pla
     options.replica_memory = run.server_replicas[static_cast<std::size_t>(server)];
   }
   options.address = place.address;
+  if (!plan.remote) options.appear = kLongestWork;  // They may have large models to make.
   options.give_up = [&] { return run.control.servers_shall_end(plan.epoch); };
   log_info("server {} serves the {} workers of group {}", server, plan.world, plan.epoch);
   const ServerResult result = run_server(options, *group);
