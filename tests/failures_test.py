@@ -90,6 +90,15 @@ class FailuresTest(CohortTest):
     def checkpoint_step(self):
         return int((self.run_dir / "checkpoints" / "LATEST").read_text().split("-")[-1])
 
+    def assert_is_like_a_run_of(self, steps, words):
+        """To stop is to end there: all that was learned is in the model."""
+        quiet = self.folder / f"quiet of {self.run_dir.name}"
+        result = self.run_command("train", self.job, "--run-dir", quiet, *STEPS, *words,
+                                  "--set", f"train.steps={steps}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((self.run_dir / "model.safetensors").read_bytes(),
+                         (quiet / "model.safetensors").read_bytes())
+
     def assert_like_quiet(self, quiet):
         self.assertLess(largest_difference(quiet / "model.safetensors",
                                            self.run_dir / "model.safetensors"), 1e-5)
@@ -299,6 +308,20 @@ class TwoFaultsTest(FailuresTest):
         self.assert_ends(process, 138)
         self.assertEqual(self.checkpoint_step(), max(self.losses()))
 
+    def test_the_chief_may_die_while_it_saves_a_run_that_was_stopped_between_two_averages(self):
+        disk = SlowDisk(self.run_dir / "checkpoints", self.folder / "gate")
+        disk.hold()
+        words = ["--strategy", "averaging", "--set", "strategy.every=1000000000"]
+        process, _ = self.start_long_training(*words, servers=1, **disk.environment)
+        process.send_signal(signal.SIGTERM)
+        disk.wait_until_used()
+        os.kill(self.worker_pids(self.run_dir)[0], signal.SIGKILL)
+        wait_until(lambda: self.history("lost"), "the death is known")
+        disk.release()
+        self.assert_ends(process, 138)
+        self.assert_is_like_a_run_of(self.checkpoint_step(), words)
+
+
 class PatienceTest(FailuresTest):
     """Who works is waited for, however long it takes: the timeout is for those who do not. All
     strategies at the same time, because time must pass here."""
@@ -500,6 +523,28 @@ class ResumeTest(FailuresTest):
                 self.assertEqual((self.run_dir / "model.safetensors").read_bytes(),
                                  (longer / "model.safetensors").read_bytes())
         self.assertTrue(quiet)
+
+    def test_a_run_that_is_stopped_long_before_the_next_average_loses_no_step(self):
+        ways = {"averaging": ["--strategy", "averaging", "--set", "strategy.every=1000000000"],
+                "deltas": ["--strategy", "parameter-server", "--set", "strategy.push=delta",
+                           "--set", "strategy.local_steps=1000000000"]}
+        for name, words in ways.items():
+            with self.subTest(name):
+                self.run_dir = self.folder / name
+                process, tasks = self.start_long_training(*words, servers=1)
+                process.send_signal(signal.SIGTERM)
+                self.assert_ends(process, 138)
+                self.assert_gone(tasks)
+                self.assertEqual(self.checkpoint_step(), max(self.losses()))
+                self.assert_is_like_a_run_of(self.checkpoint_step(), words)
+
+    def test_a_run_that_is_stopped_shortly_before_an_average_makes_no_other(self):
+        process, _ = self.start_long_training("--strategy", "averaging", "--set",
+                                              "strategy.every=4", servers=1)
+        process.send_signal(signal.SIGTERM)
+        self.assert_ends(process, 138)
+        self.assertEqual(self.checkpoint_step() % 4, 0)
+        self.assertEqual(self.checkpoint_step(), max(self.losses()))
 
     def test_the_launchers_death_is_survived_by_the_last_checkpoint(self):
         process, workers = self.start_long_training("--set", "checkpoint.every_steps=5")

@@ -23,11 +23,13 @@ COHORT_VECTORIZE void subtract(float* __restrict change, const float* __restrict
 /// The worker makes steps of its own, on its part of the batches; every few steps the change of its
 /// parameters goes to the servers.
 ///
-/// In step (sync) all push after the same steps, the multiples of push_every(), so the servers'
-/// version says which step their model is of. There a worker remembers what it had at the last
-/// push: that is what is saved and carried, and the steps since are done again. Where work is
-/// handed out, pieces count as done once they are pushed. Should the servers be lost before, the
-/// change is carried over and pushed to the next ones: this worker's optimizer has seen it.
+/// In step (sync) all push after the same steps, the multiples of push_every() and the last one
+/// they make, so the servers' version says which step their model is of. There a worker remembers
+/// what it had at the last push: that is what is saved and carried, and the steps since are done
+/// again. Where a run is asked to stop, its last step may be any; who carries a state over then
+/// knows which version is of which step. Where work is handed out, pieces count as done once they
+/// are pushed. Should the servers be lost before, the change is carried over and pushed to the next
+/// ones: this worker's optimizer has seen it.
 class DeltaPush : public ServerWorker {
  public:
   explicit DeltaPush(const StrategyContext& context)
@@ -88,7 +90,11 @@ class DeltaPush : public ServerWorker {
     if (takes_claims() && state.unanswered.empty() && steps_since_push_ > 0) {
       state.unanswered = client_.unsent(change());
     }
-    if (takes_claims() || !has_pushed_) return;
+    state.pushed.reset();
+    if (takes_claims()) return;
+    state.pushed = {.version = at_push_version_,
+                    .next_step = has_pushed_ ? steps_done_ : next_push_after(at_push_.step)};
+    if (!has_pushed_) return;
     std::vector<std::span<const float>> now(slots_.begin(), slots_.end());
     now.emplace_back(buffers());
     set_own(state, OwnKind::pushed, now);
@@ -104,8 +110,11 @@ class DeltaPush : public ServerWorker {
   }
 
   std::int64_t step_at(const TrainingState& start, std::uint64_t version) const override {
+    if (takes_claims()) return start.step;
+    if (start.pushed && version == start.pushed->version) return start.step;
+    if (start.pushed && version == start.pushed->version + 1) return start.pushed->next_step;
     const auto pushes = static_cast<std::int64_t>(version);
-    if (takes_claims() || pushes == start.step / push_every()) return start.step;
+    if (pushes == start.step / push_every()) return start.step;
     return std::min(pushes * push_every(), context_.steps);
   }
 
@@ -143,9 +152,11 @@ class DeltaPush : public ServerWorker {
   std::size_t slot_count() const { return context_.optimizer.slots().size(); }
 
   std::int64_t push_every() const {
-    const StrategyOptions& options = context_.options;
-    if (options.kind != "averaging") return options.local_steps;
-    return options.every > 0 ? options.every : context_.steps_per_epoch;
+    return steps_alone(context_.options, context_.steps_per_epoch);
+  }
+
+  std::int64_t next_push_after(std::int64_t step) const {
+    return std::min((step / push_every() + 1) * push_every(), context_.steps);
   }
 
   bool push_is_due() const {
@@ -193,6 +204,7 @@ class DeltaPush : public ServerWorker {
     unpushed_.clear();
     if (takes_claims()) return;
     at_push_.step = steps_done_;
+    at_push_version_ = client_.version();
     at_push_.updates = own_steps_;
     at_push_.slots.resize(slots_.size());
     for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
@@ -225,8 +237,9 @@ class DeltaPush : public ServerWorker {
   std::int64_t steps_since_push_ = 0;  // That are not pushed yet.
   std::vector<Claim> unpushed_;        // Where work is handed out: the same as pieces.
   bool has_pushed_ = false;            // And has got no answer yet.
-  TrainingState at_push_;  // In step: what this worker had after the last push it knows of.
-  ServerModel read_;       // Of save_state().
+  TrainingState at_push_;  // In step: what this worker had after the last push it knows of,
+  std::uint64_t at_push_version_ = 0;  // and the servers' version then.
+  ServerModel read_;                   // Of save_state().
 };
 
 }  // namespace

@@ -48,6 +48,11 @@ bool loss_stops_all(const StrategyOptions& options) {
   return options.kind == "allreduce";
 }
 
+std::int64_t steps_alone(const StrategyOptions& options, std::int64_t steps_per_epoch) {
+  if (options.kind != "averaging") return std::max<std::int64_t>(options.local_steps, 1);
+  return options.every > 0 ? options.every : steps_per_epoch;
+}
+
 const std::vector<std::string>& strategy_kinds() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;

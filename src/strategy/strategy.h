@@ -147,6 +147,9 @@ std::unique_ptr<Strategy> make_strategy(const StrategyContext& context);
 /// Whether the loss of one worker stops all others: they cannot make their next step without it.
 bool loss_stops_all(const StrategyOptions& options);
 
+/// Where workers make their steps alone and come together after the multiples of so many: how many.
+std::int64_t steps_alone(const StrategyOptions& options, std::int64_t steps_per_epoch);
+
 /// The kinds make_strategy knows.
 const std::vector<std::string>& strategy_kinds();
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cluster/work_board.h"
@@ -26,6 +27,14 @@ struct TrainingState {
   /// What this worker has pushed or would have, and does not know to be applied, by server. Not for
   /// a checkpoint.
   std::vector<std::vector<std::byte>> unanswered = {};
+  /// In memory only, where servers have the parameters and all workers push after the same steps:
+  /// the servers' version that `step` is of, and the step of the one after it, should they have
+  /// made that of a push which got no answer.
+  struct Pushed {
+    std::uint64_t version = 0;
+    std::int64_t next_step = 0;
+  };
+  std::optional<Pushed> pushed = {};
 };
 
 }  // namespace cohort

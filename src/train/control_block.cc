@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <thread>
 
 #include "base/fail.h"
 
@@ -45,6 +46,24 @@ ControlBlock::ControlBlock(int max_workers, int servers) {
   for (std::size_t i = 0; i < server_count; ++i) new (server_slots + i) ServerSlot;
   servers_ = {server_slots, server_count};
   losses_ = static_cast<std::byte*>(memory) + losses_begin;
+}
+
+// The order matters: to show, then to look; and for the launcher to say that there is a stop, then
+// to look. So at least one of the two sees the other.
+bool ControlBlock::may_head_for(WorkerSlot& slot, std::int64_t steps) const {
+  slot.heading_for.store(steps);
+  if (!header_->stop.load()) return true;
+  std::int64_t last = header_->last_step.load();
+  for (; last < 0; last = header_->last_step.load()) std::this_thread::yield();
+  return steps <= last;
+}
+
+std::int64_t ControlBlock::furthest_step(std::span<const int> workers) const {
+  std::int64_t furthest = 0;
+  for (const int worker : workers) {
+    furthest = std::max(furthest, slot(worker).heading_for.load());
+  }
+  return furthest;
 }
 
 ControlBlock::~ControlBlock() {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -77,6 +78,7 @@ struct WorkerSlot : TaskSlot {
   std::atomic<bool> sent_away{false};  ///< By the launcher: there will be no group with it.
   std::atomic<bool> finished{false};   ///< It has trained to the end.
   Activity activity;
+  std::atomic<std::int64_t> heading_for{0};  ///< See ControlBlock::may_head_for.
 
   std::atomic<std::int64_t> step{0};
   std::atomic<std::int64_t> samples{0};  ///< Its own; those of processes it took over from too.
@@ -85,6 +87,7 @@ struct WorkerSlot : TaskSlot {
   std::atomic<double> own_samples_per_second{0};
   std::atomic<double> samples_per_second{0};  ///< Of all workers, as this one sees it.
   std::atomic<double> step_seconds{0};        ///< That it was busy with a step, lately.
+  std::atomic<double> longest_step{0};        ///< In seconds, with all waiting.
   std::atomic<double> staleness{-1};          ///< Of the last logged step; -1: there is none.
   /// Where steps are handed out: a step to be logged that it makes a piece of; see DueLosses.
   std::atomic<std::int64_t> held_step{kHoldsNothing};
@@ -124,7 +127,24 @@ class ControlBlock {
   void request_stop() { header_->stop.store(true); }
   bool stop_requested() const { return header_->stop.load(std::memory_order_relaxed); }
 
-  /// The same for the workers of this group (and earlier ones), which then wait for the next.
+  /// Workers that make their steps alone and come together only now and then (averaging) must
+  /// still stop after the same step, without asking each other, and soon. So before each step such
+  /// a worker shows how many steps it will have done then, and looks whether there is a stop: with
+  /// one the launcher, which sees what all have shown, has chosen the furthest of them. Who showed
+  /// its step too late to be seen finds the stop and waits for that choice; so nobody goes further.
+  ///
+  /// True where the worker may make the step that brings it to `steps`.
+  bool may_head_for(WorkerSlot& slot, std::int64_t steps) const;
+
+  /// The launcher's part, right after request_stop(): what the furthest of these workers has shown,
+  /// and the choice, which is that or later. Where the launcher does not see all workers of the
+  /// group it is kNoCommonStep: they stop when they come together.
+  static constexpr std::int64_t kNoCommonStep = std::numeric_limits<std::int64_t>::max();
+  std::int64_t furthest_step(std::span<const int> workers) const;
+  void set_last_step(std::int64_t steps) { header_->last_step.store(steps); }
+
+  /// The same as request_stop() for the workers of this group (and earlier ones), which then wait
+  /// for the next.
   void request_pause(std::int64_t epoch) { header_->pause_epoch.store(epoch); }
   bool pause_requested(std::int64_t epoch) const {
     return header_->pause_epoch.load(std::memory_order_relaxed) >= epoch;
@@ -171,6 +191,7 @@ class ControlBlock {
     std::atomic<bool> stop{false};
     std::atomic<bool> saved{false};
     std::atomic<int> chief{0};
+    std::atomic<std::int64_t> last_step{-1};  // Not chosen yet.
     std::atomic<std::int64_t> pause_epoch{0};
     std::atomic<std::int64_t> broken_epoch{0};
     std::atomic<std::int64_t> servers_end_epoch{0};

@@ -5,15 +5,20 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 
 #include "base/fail.h"
 #include "base/log.h"
 #include "cluster/signal_watch.h"
+#include "data/sampler.h"
+#include "strategy/strategy.h"
 #include "train/groups.h"
+#include "train/movement.h"
 #include "train/restart_budget.h"
 #include "train/slow_workers.h"
 #include "train/stall_report.h"
+#include "train/stop_grace.h"
 #include "train/tasks.h"
 
 namespace cohort {
@@ -23,8 +28,9 @@ using namespace std::chrono_literals;
 
 // What a worker takes at most to notice that a peer is gone, and to say so.
 constexpr auto kGraceAfterFailure = 3s;
-// What the workers get to finish their step and to save after the first Ctrl-C.
-constexpr auto kGraceAfterStop = 30s;
+// How long workers that shall save may stand still, beyond the time they themselves wait for one
+// that does not come.
+constexpr auto kQuietBeforeEnd = 30s;
 constexpr std::int64_t kSettledStep = 20;
 // How soon a change is seen; shorter while all wait for this process.
 constexpr auto kTick = 50ms;
@@ -50,7 +56,10 @@ class Launcher {
         cluster_(launch.run.job.cluster),
         tasks_({launch.run, launch.rendezvous, launch.log_of}),
         groups_(launch, tasks_),
-        budget_(launch.regroups || is_one_process() ? cluster_.max_restarts : 0) {}
+        budget_(launch.regroups || is_one_process() ? cluster_.max_restarts : 0),
+        everyone_(control_.slots().size()) {
+    std::iota(everyone_.begin(), everyone_.end(), 0);
+  }
 
   LaunchResult run() {
     for (const ProcessPlan& plan : launch_.plans) start(plan);
@@ -65,7 +74,7 @@ class Launcher {
       change_workers();
       if (launch_.regroups) regroup();
       watch();
-      if (end_by_ && end_by_->passed() && !is_saving()) tasks_.end_all();
+      if (time_is_up()) tasks_.end_all();
     }
     launch_.progress.finish();
     sort_by_cause(result_.failures);
@@ -77,11 +86,37 @@ class Launcher {
   bool is_one_process() const { return launch_.plans.size() == 1 && !launch_.plans[0].remote; }
   bool stopping() const { return result_.signal != 0; }
 
+  bool time_is_up() {
+    if (!end_by_) return false;
+    if (stop_at_once_) return true;
+    const auto now = Clock::now();
+    if (!grace_) return end_by_->passed() && !is_saving(now);
+    return grace_->is_over(now, movement_.look(control_, everyone_, now), longest_step()) &&
+           !is_saving(now);
+  }
+
   /// What is being saved is not given up, but for a second Ctrl-C.
-  bool is_saving() const {
-    return !stop_at_once_ && std::ranges::any_of(control_.slots(), [](const auto& slot) {
-      return slot.state.load() == WorkerState::saving;
+  bool is_saving(Clock::time_point now) const {
+    return std::ranges::any_of(control_.slots(), [&](const auto& slot) {
+      return slot.state.load() == WorkerState::saving && slot.activity.is_working(now);
     });
+  }
+
+  /// The longest that a worker has made; 0: there is none.
+  Duration longest_step() const {
+    double seconds = 0;
+    for (const WorkerSlot& slot : control_.slots()) {
+      seconds = std::max(seconds, slot.longest_step.load(std::memory_order_relaxed));
+    }
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  }
+
+  /// The workers end by themselves when they have saved.
+  void end_in_time() {
+    const auto timeout = std::chrono::duration<double>(cluster_.timeout_seconds);
+    const auto quiet = kQuietBeforeEnd + std::chrono::duration_cast<Duration>(timeout);
+    end_by_ = Deadline::in(quiet);
+    grace_.emplace(Clock::now(), quiet);
   }
 
   void regroup() {
@@ -133,8 +168,21 @@ class Launcher {
     waiting_.clear();
     groups_.end(false);  // The chief saves before it pauses.
     control_.request_stop();
-    end_by_ = Deadline::in(kGraceAfterStop);
+    choose_last_step();
+    end_in_time();
     launch_.progress.say("stopping after this step; press Ctrl-C again to stop at once");
+  }
+
+  void choose_last_step() {
+    if (!launch_.regroups && !is_one_process()) {
+      return control_.set_last_step(ControlBlock::kNoCommonStep);
+    }
+    const std::int64_t furthest =
+        control_.furthest_step(launch_.regroups ? groups_.view().workers : everyone_);
+    const std::int64_t every =
+        steps_alone(launch_.run.job.strategy,
+                    steps_per_epoch(launch_.run.data.train->size(), launch_.run.job.train.batch));
+    control_.set_last_step(good_last_step(furthest, every, longest_step()));
   }
 
   void change_workers() {
@@ -244,12 +292,13 @@ class Launcher {
     if (end_by_) return;
     waiting_.clear();
     const bool can_save = launch_.regroups && !is_hopeless(cause) && groups_.members().has_state();
+    end_by_ = Deadline::in(kGraceAfterFailure);
     if (can_save) {
+      end_in_time();
       groups_.end(true);
       launch_.progress.say(fmt::format(
           "{}; no restarts are left, so the others save what they have", describe(cause)));
     }
-    end_by_ = Deadline::in(can_save ? Duration(kGraceAfterStop) : Duration(kGraceAfterFailure));
   }
 
   // ---- watching
@@ -331,7 +380,10 @@ class Launcher {
   bool stop_at_once_ = false;
   bool missing_wanted_ = false;  // Workers could not be started yet.
   std::set<int> named_slow_;
+  std::vector<int> everyone_;  // All workers there may be.
+  Movement movement_;
   std::optional<Deadline> end_by_;
+  std::optional<StopGrace> grace_;  // Where there is something to save before that.
   std::optional<Deadline> hanging_by_;
 };
 

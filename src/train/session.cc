@@ -195,7 +195,7 @@ bool Session::next_step() {
   }
   validate_finished_epoch();
   if (stopped_) return false;
-  if (!pace_.hands_out_work) return step_ < life_.total_steps;
+  if (!pace_.hands_out_work) return step_ < life_.total_steps && !stops_alone();
   step_log_->ask_for_work();
   const std::optional<Claim> claim = strategy_->next_work();
   if (!claim) return false;
@@ -206,7 +206,15 @@ bool Session::next_step() {
   return true;
 }
 
+// In lockstep a stop is agreed upon with the votes of each step; who is handed its work just stops.
+bool Session::stops_alone() {
+  if (pace_.lockstep) return false;
+  stopped_ = !life_.run.control.may_head_for(life_.slot, step_ + 1);
+  return stopped_;
+}
+
 StepOutcome Session::train_step() {
+  step_began_ = Clock::now();
   life_.trace.set_step(step_ + 1);
   own_rows_ = 0;
   wait_before_ = life_.phases.seconds(Phase::wait);
@@ -289,6 +297,9 @@ void Session::after_step(const StepOutcome& outcome) {
   count_rows();
   life_.wait_in_steps += life_.phases.seconds(Phase::wait) - wait_before_;
   life_.rate.step_done(pace_.lockstep ? place_.global_rows : own_rows_);
+  life_.slot.longest_step.store(
+      std::max(life_.slot.longest_step.load(std::memory_order_relaxed), seconds_since(step_began_)),
+      std::memory_order_relaxed);
   life_.slot.step.store(step_, std::memory_order_relaxed);
   life_.slot.epoch.store(epochs_done(), std::memory_order_relaxed);
   life_.slot.loss.store(outcome.loss, std::memory_order_relaxed);

@@ -49,6 +49,7 @@ class Session {
 
   void meet();
   bool next_step();
+  bool stops_alone();
   StepOutcome train_step();
   torch::Tensor weighted_loss(const LoadedBatch& loaded);
   torch::Tensor loss_of_no_rows(const LoadedBatch& loaded);
@@ -93,6 +94,7 @@ class Session {
   std::int64_t part_ = 0;      // Of this step, where they are handed out.
   std::int64_t own_rows_ = 0;  // Of this step.
   double wait_before_ = 0;     // This step.
+  Clock::time_point step_began_;
   BatchPlace place_;
   std::optional<double> last_loss_;
 };

@@ -58,6 +58,7 @@ void Tasks::clear_slots(const ProcessPlan& plan) const {
     slot.sent_away.store(false);
     slot.finished.store(false);
     slot.activity.clear();
+    slot.heading_for.store(0);
     slot.own_samples_per_second.store(0);
     slot.state.store(WorkerState::starting);
   }

@@ -22,6 +22,7 @@ class Worker {
     View view = seat_.first();
     while (view.rank_of(life_.worker) && !train_in(view, on_failure)) {
       life_.slot.activity.waiting.store(nullptr);
+      life_.slot.heading_for.store(0);
       view = seat_.next(view.epoch, steps_done());
     }
     life_.log.reset();
