@@ -39,6 +39,7 @@ std::span<const std::byte> ErrorFeedback::encode(std::span<const float> values) 
     vector = rest_.now;
   }
   undoable_ = true;
+  undone_ = false;
   const auto message = std::span(message_).first(codec_->encode(vector, message_));
   if (!rest_.empty()) codec_->subtract(message, rest_.now);
   if (!velocity_.empty() && codec_->chooses()) codec_->clear(message, velocity_.now);
@@ -50,7 +51,7 @@ void ErrorFeedback::start_from(std::span<const float> rest, std::span<const floa
   if (velocity.size() == velocity_.now.size()) {
     std::ranges::copy(velocity, velocity_.now.begin());
   }
-  undoable_ = false;
+  undoable_ = undone_ = false;
 }
 
 void ErrorFeedback::undo() {
@@ -58,6 +59,7 @@ void ErrorFeedback::undo() {
   std::swap(rest_.now, rest_.before);
   std::swap(velocity_.now, velocity_.before);
   undoable_ = false;
+  undone_ = true;
 }
 
 }  // namespace cohort

@@ -44,6 +44,13 @@ class ErrorFeedback {
   /// The last message never arrived: rest and velocity become what they were before it.
   void undo();
 
+  /// What undo() took back, for whoever learns later that the message has arrived after all; where
+  /// nothing was taken back, what there is.
+  std::span<const float> undone_rest() const { return undone_ ? rest_.before : rest_.now; }
+  std::span<const float> undone_velocity() const {
+    return undone_ ? velocity_.before : velocity_.now;
+  }
+
  private:
   /// A vector and what it was before the last message.
   struct Undoable {
@@ -59,6 +66,7 @@ class ErrorFeedback {
   Undoable rest_;
   Undoable velocity_;
   bool undoable_ = false;
+  bool undone_ = false;
   std::vector<std::byte> message_;
 };
 

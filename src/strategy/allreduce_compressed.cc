@@ -104,6 +104,15 @@ class AllreduceCompressed : public Strategy {
     state.own = memory().as_floats();
   }
 
+  /// This worker may have lost a peer in a step that another one has finished, with what this one
+  /// had sent. The step that the next group begins with says which of both memories counts.
+  void carry_state(TrainingState& state) override {
+    save_state(state);
+    CompressionMemory own = memory();
+    if (exchange_) own.if_done = exchange_->memory_if_done();
+    state.own = own.as_floats();
+  }
+
   void close() noexcept override {
     transport_->close();
     if (plain_transport_) plain_transport_->close();
@@ -175,7 +184,10 @@ class AllreduceCompressed : public Strategy {
 
   /// Goes on with what this worker had not sent when the last group of workers ended.
   void take_over() {
-    const auto saved = CompressionMemory::read(context_.start);
+    auto saved = CompressionMemory::read(context_.start);
+    if (saved && saved->if_done && first_step_ > context_.start->step) {
+      saved->exchange = *saved->if_done;
+    }
     const bool same = saved && !is_alone() && !trial_ && saved->compression == compression_.kind;
     if (exchange_) exchange_->recall(same ? saved->exchange : ExchangeMemory());
     if (saved && !same && saved->exchange.rest.size() == model_.gradients().size()) {

@@ -14,6 +14,8 @@ struct CompressionMemory {
   std::string compression;  ///< The kind in use; empty while auto still tries.
   bool is_auto = false;     ///< It was picked by trying.
   ExchangeMemory exchange;
+  /// The same in case the step it was at is done: others may have come to its end.
+  std::optional<ExchangeMemory> if_done = {};
 
   std::vector<std::vector<float>> as_floats() const;
 

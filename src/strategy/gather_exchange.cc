@@ -43,10 +43,13 @@ class GatherExchange : public GradientExchange {
   }
 
   ExchangeMemory memory() const override {
-    const auto copy = [](std::span<const float> floats) {
-      return std::vector<float>(floats.begin(), floats.end());
-    };
     return {.rest = copy(feedback_.rest()), .velocity = copy(feedback_.velocity()), .codec = {}};
+  }
+
+  ExchangeMemory memory_if_done() const override {
+    return {.rest = copy(feedback_.undone_rest()),
+            .velocity = copy(feedback_.undone_velocity()),
+            .codec = {}};
   }
 
   void recall(const ExchangeMemory& memory) override {
@@ -54,6 +57,10 @@ class GatherExchange : public GradientExchange {
   }
 
  private:
+  static std::vector<float> copy(std::span<const float> floats) {
+    return {floats.begin(), floats.end()};
+  }
+
   void exchange(std::span<const std::byte> own, std::span<float> gradients) {
     length_ = own.size();
     PeerMessages messages(transport_, Deadline::in(timeout_));

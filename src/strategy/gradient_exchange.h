@@ -37,6 +37,10 @@ class GradientExchange {
   /// What this rank keeps from one call of sum() to the next.
   virtual ExchangeMemory memory() const { return {}; }
 
+  /// After sum() has thrown: what this rank would keep had it come to its end. On other ranks it
+  /// may have, with all that this one has sent. What this one cannot know is as in memory().
+  virtual ExchangeMemory memory_if_done() const { return memory(); }
+
   /// Before the first sum(); all ranks call it together, each with what it has. What does not fit
   /// (other sizes, another rank or world where that matters) is left out.
   virtual void recall(const ExchangeMemory& /*memory*/) {}

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <latch>
 #include <mutex>
+#include <optional>
 
 #include "base/random.h"
 #include "collective/rank_threads_test_support.h"
@@ -100,6 +102,85 @@ TEST_P(Exchanges, AreTheSameInEveryRun) {
     });
   }
   EXPECT_EQ(runs[0], runs[1]);
+}
+
+/// Loses what it receives with tag 1, the last of a sum, once `others_done`.
+class LosingTransport : public Transport {
+ public:
+  LosingTransport(Transport& real, std::latch& others_done)
+      : real_(real), others_done_(others_done) {}
+
+  int rank() const override { return real_.rank(); }
+  int size() const override { return real_.size(); }
+  OperationPtr isend(int peer, Tag tag, std::span<const std::byte> bytes) override {
+    return real_.isend(peer, tag, bytes);
+  }
+  OperationPtr irecv(int peer, Tag tag, std::span<std::byte> bytes) override {
+    OperationPtr operation = real_.irecv(peer, tag, bytes);
+    if (tag == 1) lost_ = operation.get();
+    return operation;
+  }
+  void wait(Operation& operation, Deadline deadline) override {
+    real_.wait(operation, deadline);
+    if (&operation != lost_) return;
+    others_done_.wait();
+    throw Error(ErrorCode::peer_lost, "rank 0 is gone").about_rank(0);
+  }
+  void close() noexcept override { real_.close(); }
+  std::uint64_t bytes_sent() const override { return real_.bytes_sent(); }
+  std::uint64_t bytes_received() const override { return real_.bytes_received(); }
+
+ private:
+  Transport& real_;
+  std::latch& others_done_;
+  Operation* lost_ = nullptr;
+};
+
+// Rank 0 comes to the end of the second sum and rank 1 does not, though it has sent all.
+TEST(Exchange, KnowsWhatARankKeepsWhoseLastSumOnlyOthersHave) {
+  for (const std::string kind : {"topk", "sign", "int8"}) {
+    SCOPED_TRACE(kind);
+    std::latch done(1);
+    std::vector<double> put_in(kShape.count), got(kShape.count), before(kShape.count);
+    std::mutex mutex;
+    run_ranks(2, [&](Transport& transport) {
+      std::optional<LosingTransport> losing;
+      auto exchange = make_gradient_exchange(options_for(kind, transport));
+      std::vector<float> first = gradients_of(transport.rank(), 0);
+      std::vector<float> second = gradients_of(transport.rank(), 1);
+      {
+        const std::lock_guard lock(mutex);
+        add(put_in, first);
+        add(put_in, second);
+      }
+      exchange->sum(first);
+      if (transport.rank() == 0) {
+        exchange->sum(second);
+        done.count_down();
+        const std::lock_guard lock(mutex);
+        for (const auto& floats : {first, second, exchange->memory().rest}) {
+          add(got, floats);
+          add(before, floats);
+        }
+        return;
+      }
+      const ExchangeMemory memory = exchange->memory();
+      losing.emplace(transport, done);
+      exchange = make_gradient_exchange(options_for(kind, *losing));
+      exchange->recall(memory);
+      EXPECT_THROW(exchange->sum(second), Error);
+      EXPECT_EQ(exchange->memory().rest, memory.rest);
+      const std::lock_guard lock(mutex);
+      add(got, exchange->memory_if_done().rest);
+      add(before, exchange->memory().rest);
+    });
+    double wrong = 0;
+    for (std::size_t i = 0; i < kShape.count; ++i) {
+      ASSERT_NEAR(got[i], put_in[i], 2e-3) << i;
+      wrong = std::max(wrong, std::abs(before[i] - put_in[i]));
+    }
+    EXPECT_GT(wrong, kind == "int8" ? 0.01 : 0.5) << "that it was undone matters";
+  }
 }
 
 /// With one rank nothing need travel.

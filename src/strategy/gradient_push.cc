@@ -106,7 +106,7 @@ class GradientPush : public ServerWorker {
   }
 
   void take_own_state(const TrainingState* start) override {
-    if (velocity_.empty() || first_step() == 0) return;
+    if (velocity_.empty()) return;
     const auto own = own_of(start, OwnKind::velocity);
     if (own.size() == 1 && own[0].size() == velocity_.size()) {
       velocity_ = own[0];
@@ -114,7 +114,8 @@ class GradientPush : public ServerWorker {
       order_.take_dense(start->slots[0], velocity_);
       multiply(velocity_, 1 / parts_of_step());
     }
-    fill_from_chief(velocity_, start != nullptr);
+    // Not by the step: in the first one pieces may have been pushed already.
+    if (chiefs(start != nullptr ? 1 : 0) > 0) fill_from_chief(velocity_, start != nullptr);
   }
 
   void last_push() override {

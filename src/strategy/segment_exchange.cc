@@ -50,13 +50,12 @@ class SegmentExchange : public GradientExchange {
   }
 
   ExchangeMemory memory() const override {
-    ExchangeMemory memory{.rest = {}, .velocity = {}, .codec = place()};
-    for (const auto& [segment, feedback] : lanes_) {
-      const auto codec = feedback->codec().memory();
-      memory.rest.insert(memory.rest.end(), feedback->rest().begin(), feedback->rest().end());
-      memory.codec.insert(memory.codec.end(), codec.begin(), codec.end());
-    }
-    return memory;
+    return memory_with([](const ErrorFeedback& lane) { return lane.rest(); });
+  }
+
+  // Where another rank has all sums, this one had made its own.
+  ExchangeMemory memory_if_done() const override {
+    return memory_with([](const ErrorFeedback& lane) { return lane.undone_rest(); });
   }
 
   void recall(const ExchangeMemory& memory) override {
@@ -68,6 +67,18 @@ class SegmentExchange : public GradientExchange {
   }
 
  private:
+  template <class RestOf>
+  ExchangeMemory memory_with(RestOf&& rest_of) const {
+    ExchangeMemory memory{.rest = {}, .velocity = {}, .codec = place()};
+    for (const auto& [segment, feedback] : lanes_) {
+      const auto rest = rest_of(*feedback);
+      const auto codec = feedback->codec().memory();
+      memory.rest.insert(memory.rest.end(), rest.begin(), rest.end());
+      memory.codec.insert(memory.codec.end(), codec.begin(), codec.end());
+    }
+    return memory;
+  }
+
   void exchange(std::span<float> gradients) {
     PeerMessages messages(transport_, Deadline::in(timeout_));
     start_receives(messages);
