@@ -183,8 +183,9 @@ Result train(const Run& run) {
 /// SGD on the whole batch, with momentum as torch has it, and nothing of Cohort.
 std::vector<float> plain_training(const OptimizerOptions& options, std::int64_t steps) {
   Net net;
-  torch::optim::SGD optimizer(net.parameters(),
-                              torch::optim::SGDOptions(options.lr).momentum(options.momentum));
+  torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(options.lr)
+                                                    .momentum(options.momentum)
+                                                    .weight_decay(options.weight_decay));
   for (std::int64_t step = 0; step < steps; ++step) {
     const torch::Tensor inputs = inputs_of(step);
     optimizer.zero_grad();
