@@ -6,6 +6,12 @@ import unittest
 
 from support import CohortTest, children_of
 
+# 4 M parameters: with momentum and the gradients of three workers about 85 MB of shared memory.
+LARGE = ["--set", 'model.layers=[{type="linear", out=2048}, {type="relu"}, '
+                  '{type="linear", out=2048}, {type="relu"}, {type="linear", out=4}]',
+         "--set", "train.epochs=0", "--set", "train.steps=30", "--set", "train.batch=12",
+         "--workers", "3"]
+
 
 def shared_memory(launcher):
     """Bytes of all memory that the tasks of a run share, by what the kernel has taken for it."""
@@ -30,6 +36,15 @@ class SizeTest(CohortTest):
             peak = max(peak, shared_memory(process.pid))
         self.assert_ends(process, 0)
         return peak
+
+    def test_a_new_group_of_workers_takes_no_memory_beside_that_of_the_old_one(self):
+        quiet = self.peak_of(self.folder / "quiet", *LARGE)
+        self.assertGreater(quiet, 80e6)
+        for victim in [1, 0]:
+            run_dir = self.folder / f"lost-{victim}"
+            peak = self.peak_of(run_dir, *LARGE, "--faults", f"worker-{victim}:worker.step=kill@10")
+            self.assertIn('"group":2', (run_dir / "history.jsonl").read_text())
+            self.assertLess(peak, 1.2 * quiet)
 
     def test_a_run_may_grow_to_as_many_workers_as_it_could_have_been_started_with(self):
         process, _ = self.start_long_training("--set", "train.batch=300")

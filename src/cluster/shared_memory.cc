@@ -58,10 +58,10 @@ std::uint64_t machine_limit() {
        mebibytes);
 }
 
-/// Reserves every page now. The kernel would rather kill a process than refuse memory it has not,
-/// so what clearly cannot fit is not tried.
-void reserve(const UniqueFd& fd, std::size_t bytes) {
-  if (bytes > std::min(machine_limit(), cgroup_limit())) fail_no_room(bytes);
+/// Reserves every page now, of which `missing` bytes are not there yet. The kernel would rather
+/// kill a process than refuse memory it has not, so what clearly cannot fit is not tried.
+void reserve(const UniqueFd& fd, std::size_t bytes, std::size_t missing) {
+  if (missing > std::min(machine_limit(), cgroup_limit())) fail_no_room(bytes);
   const auto length = static_cast<off_t>(bytes);
   int result = 0;
   do {
@@ -107,7 +107,7 @@ SharedMemory SharedMemory::create(std::size_t bytes, Pages pages) {
   UniqueFd fd(::memfd_create("cohort", MFD_CLOEXEC));
   if (!fd) fail_errno("Cannot create shared memory");
   if (pages == Pages::reserved) {
-    reserve(fd, bytes);
+    reserve(fd, bytes, bytes);
   } else if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
     fail_errno("Cannot set the size of shared memory");
   }
@@ -134,6 +134,19 @@ std::size_t SharedMemory::bytes_in_use() const {
   if (::fstat(fd_.get(), &status) != 0) fail_errno("Cannot tell what shared memory takes");
   constexpr std::size_t kBlock = 512;  // Of st_blocks, whatever the file system's is.
   return static_cast<std::size_t>(status.st_blocks) * kBlock;
+}
+
+void SharedMemory::resize(std::size_t bytes) {
+  const std::size_t had = bytes_in_use();
+  if (bytes < size_ && ::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) {
+    fail_errno("Cannot give back shared memory");
+  }
+  reserve(fd_, bytes, bytes > had ? bytes - had : 0);
+  if (bytes == size_) return;
+  void* data = ::mremap(data_, size_, bytes, MREMAP_MAYMOVE);
+  if (data == MAP_FAILED) fail_no_room(bytes);
+  data_ = static_cast<std::byte*>(data);
+  size_ = bytes;
 }
 
 std::string SharedMemory::path() const {

@@ -31,6 +31,11 @@ class SharedMemory {
   /// Maps what another process created in the same way. `path` is its path().
   static SharedMemory attach(const std::string& path, Pages pages = Pages::reserved);
 
+  /// Its size is `bytes` afterwards, all of them reserved: what is behind them is given back to the
+  /// machine, what is new is zeroed, the rest stays. data() may change. Whoever attaches from now
+  /// on sees the new size; mappings that others have must not be used behind it.
+  void resize(std::size_t bytes);
+
   /// Under this path other processes of the same user and host can attach, while this one lives.
   std::string path() const;
 

@@ -92,5 +92,24 @@ TEST(SharedMemory, TakesPagesOnUseWhereItIsToldTo) {
   EXPECT_EQ(SharedMemory::create(10 * kPage).bytes_in_use(), 10 * kPage);
 }
 
+TEST(SharedMemory, KeepsWhatStandsThereWhenItGrowsAndGivesBackTheRest) {
+  constexpr std::size_t kPage = 4096;
+  SharedMemory memory = SharedMemory::create(3 * kPage);
+  const SharedMemory old = SharedMemory::attach(memory.path());
+  for (std::size_t page = 0; page < 3; ++page) memory.data()[page * kPage] = std::byte{7};
+  memory.resize(100 * kPage);
+  EXPECT_EQ(memory.size(), 100 * kPage);
+  EXPECT_EQ(memory.bytes_in_use(), 100 * kPage);
+  EXPECT_EQ(memory.data()[2 * kPage], std::byte{7});
+  memory.data()[0] = std::byte{8};
+  EXPECT_EQ(old.data()[0], std::byte{8}) << "it is the same memory";
+  memory.resize(2 * kPage);
+  EXPECT_EQ(memory.bytes_in_use(), 2 * kPage);
+  EXPECT_EQ(SharedMemory::attach(memory.path()).size(), 2 * kPage);
+  memory.resize(3 * kPage);
+  EXPECT_EQ(memory.data()[kPage], std::byte{7});
+  EXPECT_EQ(memory.data()[2 * kPage], std::byte{0}) << "what is new is zeroed";
+}
+
 }  // namespace
 }  // namespace cohort

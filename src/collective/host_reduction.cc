@@ -19,53 +19,66 @@ std::size_t pages_for_floats(std::size_t floats) {
   return round_up(floats * sizeof(float), kPage);
 }
 
-// The region: barrier | notes | small messages | shared | contribution 0 | contribution 1 …
+// Control: barrier | notes | small messages.
 struct Offsets {
-  std::size_t notes, small, shared, contributions, end;
+  std::size_t notes, small, end;
 
   explicit Offsets(const HostReduction::Shape& shape) {
     const auto world = static_cast<std::size_t>(shape.world);
     notes = round_up(HostBarrier::bytes_needed(shape.world), kPage);
     small = notes + round_up(world * kNotes * sizeof(double), kPage);
-    shared = small + world * HostReduction::kSmall * sizeof(float);
-    contributions = shared + pages_for_floats(shape.shared);
-    end = contributions + world * pages_for_floats(shape.contribution);
+    end = small + world * HostReduction::kSmall * sizeof(float);
   }
 };
 
+// Floats: shared | contribution 0 | contribution 1 …
+std::size_t contribution_offset(const HostReduction::Shape& shape, int rank) {
+  return pages_for_floats(shape.shared) +
+         static_cast<std::size_t>(rank) * pages_for_floats(shape.contribution);
+}
+
 }  // namespace
 
-std::size_t HostReduction::bytes_needed(const Shape& shape) {
+std::size_t HostReduction::control_bytes(const Shape& shape) {
   return Offsets(shape).end;
 }
 
-HostReduction::HostReduction(int rank, const Shape& shape, std::span<std::byte> region,
-                             PeerWatch watch, WaitPolicy policy)
+std::size_t HostReduction::floats_bytes(const Shape& shape) {
+  return contribution_offset(shape, shape.world);
+}
+
+HostReduction::HostReduction(int rank, const Shape& shape, std::span<std::byte> control,
+                             std::span<std::byte> floats, PeerWatch watch, WaitPolicy policy)
     : rank_(rank),
       shape_(shape),
-      region_(region),
-      barrier_(rank, shape.world, region, std::move(watch), policy) {}
+      control_(control),
+      floats_(floats),
+      barrier_(rank, shape.world, control, std::move(watch), policy) {}
+
+HostReduction::HostReduction(int rank, const Shape& shape, std::span<std::byte> region,
+                             PeerWatch watch, WaitPolicy policy)
+    : HostReduction(rank, shape, region.first(control_bytes(shape)),
+                    region.subspan(control_bytes(shape)), std::move(watch), policy) {}
 
 std::span<float> HostReduction::contribution(int rank) const {
-  const std::size_t offset = Offsets(shape_).contributions +
-                             static_cast<std::size_t>(rank) * pages_for_floats(shape_.contribution);
-  return {reinterpret_cast<float*>(at(offset)), shape_.contribution};
+  std::byte* begin = floats_.data() + contribution_offset(shape_, rank);
+  return {reinterpret_cast<float*>(begin), shape_.contribution};
 }
 
 std::span<float> HostReduction::shared() const {
-  return {reinterpret_cast<float*>(at(Offsets(shape_).shared)), shape_.shared};
+  return {reinterpret_cast<float*>(floats_.data()), shape_.shared};
 }
 
 std::span<double> HostReduction::note(int rank) const {
   const std::size_t offset =
       Offsets(shape_).notes + static_cast<std::size_t>(rank) * kNotes * sizeof(double);
-  return {reinterpret_cast<double*>(at(offset)), kNotes};
+  return {reinterpret_cast<double*>(control_.data() + offset), kNotes};
 }
 
 std::span<float> HostReduction::small(int rank) const {
   const std::size_t offset =
       Offsets(shape_).small + static_cast<std::size_t>(rank) * kSmall * sizeof(float);
-  return {reinterpret_cast<float*>(at(offset)), kSmall};
+  return {reinterpret_cast<float*>(control_.data() + offset), kSmall};
 }
 
 void HostReduction::sum_contributions(Segment segment, std::span<float> out) const {

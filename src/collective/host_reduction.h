@@ -33,7 +33,18 @@ class HostReduction {
   /// The longest message of small_sum(), in floats.
   static constexpr std::size_t kSmall = 8192;
 
-  static std::size_t bytes_needed(const Shape& shape);
+  /// What the ranks need to find together, and the floats: the shared area, then a place for the
+  /// contribution of each rank. Where these stand does not depend on how many ranks there are, so
+  /// that the floats of one group may be used by the next.
+  static std::size_t control_bytes(const Shape& shape);
+  static std::size_t floats_bytes(const Shape& shape);
+  static std::size_t bytes_needed(const Shape& shape) {
+    return control_bytes(shape) + floats_bytes(shape);
+  }
+
+  /// `control` is zeroed, and both are 64-byte aligned and the same for all ranks.
+  HostReduction(int rank, const Shape& shape, std::span<std::byte> control,
+                std::span<std::byte> floats, PeerWatch watch, WaitPolicy policy);
 
   /// `region` is zeroed, 64-byte aligned memory of bytes_needed(shape), the same for all ranks.
   HostReduction(int rank, const Shape& shape, std::span<std::byte> region, PeerWatch watch,
@@ -72,11 +83,11 @@ class HostReduction {
 
  private:
   std::span<float> small(int rank) const;
-  std::byte* at(std::size_t offset) const { return region_.data() + offset; }
 
   int rank_;
   Shape shape_;
-  std::span<std::byte> region_;
+  std::span<std::byte> control_;
+  std::span<std::byte> floats_;
   HostBarrier barrier_;
 };
 

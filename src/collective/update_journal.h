@@ -57,6 +57,9 @@ class UpdateJournal {
 
   Progress progress(int rank) const;
 
+  /// For whoever finishes the part of a rank that is gone: as if it were that rank.
+  UpdateJournal acting_for(int rank) const { return UpdateJournal(rank, shape_, region_); }
+
   /// Makes `block` what it was when `rank` kept its last one.
   void restore(int rank, Vectors block) const;
 

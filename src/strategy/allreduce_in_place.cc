@@ -8,6 +8,7 @@
 #include "collective/host_reduction.h"
 #include "collective/update_journal.h"
 #include "optimizer/square_sum.h"
+#include "strategy/model_record.h"
 #include "strategy/model_state.h"
 
 namespace cohort {
@@ -132,15 +133,30 @@ class AllreduceInPlace : public Strategy {
     state.own.clear();
   }
 
+  // The model stays where it is. It is made whole there, so that whoever is left can take over
+  // should this worker be lost as well.
   void carry_state(TrainingState& state) override {
-    save_state(state);
-    if (journal_) finish_step_begun(state);
+    if (record_->is_changed_by(context_.epoch)) write_record();
+    if (!record_->holds()) {
+      fail(ErrorCode::corrupt, "a later group of workers has changed the model of group {}",
+           context_.epoch);
+    }
+    if (memory_) {
+      state = {};
+      state.shared = memory_;
+      state.buffers.assign(record_->buffers().begin(), record_->buffers().end());
+    } else {
+      save_state(state);
+      std::ranges::copy(record_->buffers(), state.buffers.begin());
+    }
+    set_age(state, record_->age());
   }
 
   void close() noexcept override { group_.leave(); }
 
  private:
-  // Shared: parameters, then slots. Contribution: gradients, then buffers.
+  // Shared: parameters, then slots. Contribution: gradients, then buffers. Rank 0 may bring the
+  // memory of a group before; what only this group has to say to each other is always new.
   HostReduction make_group() {
     Engine& engine = context_.engine;
     SharedRegions* regions = engine.shared_regions();
@@ -150,8 +166,13 @@ class AllreduceInPlace : public Strategy {
     const HostReduction::Shape shape{.world = engine.world(),
                                      .contribution = floats_ + layout_.buffers.size,
                                      .shared = floats_ * (1 + slots_)};
-    const auto region = regions->region(HostReduction::bytes_needed(shape), deadline());
-    return HostReduction(engine.rank(), shape, region, regions->watch(),
+    if (engine.rank() == 0 && context_.start != nullptr) memory_ = context_.start->shared;
+    const std::size_t record = ModelRecord::bytes_needed(layout_.buffers.size);
+    const auto lasting =
+        regions->lasting_region(record + HostReduction::floats_bytes(shape), memory_, deadline());
+    record_.emplace(lasting, layout_.buffers.size);
+    const auto control = regions->region(HostReduction::control_bytes(shape), deadline());
+    return HostReduction(engine.rank(), shape, control, lasting.subspan(record), regions->watch(),
                          wait_policy(engine.world(), context_.cores));
   }
 
@@ -180,9 +201,7 @@ class AllreduceInPlace : public Strategy {
   FlatMemory first_model() {
     const auto first = group_.note(0);
     if (group_.rank() == 0) {
-      age_ = load_start(context_, {.parameters = changing_.front(),
-                                   .slots = {changing_.begin() + 1, changing_.end()},
-                                   .buffers = buffers_of(0)});
+      age_ = load_first();
       first[kStep] = static_cast<double>(age_.step);
       first[kUpdates] = static_cast<double>(age_.updates);
     }
@@ -192,10 +211,29 @@ class AllreduceInPlace : public Strategy {
               .updates = static_cast<std::int64_t>(first[kUpdates])};
       std::ranges::copy(buffers_of(0), buffers_of(group_.rank()).begin());
     }
+    // Those of a group before may stand here.
+    std::ranges::fill(group_.contribution(group_.rank()).first(floats_), 0.0F);
     barrier("initial model");
     return {.parameters = changing_.front(),
             .gradients = group_.contribution(group_.rank()).first(floats_),
             .buffers = buffers_of(group_.rank())};
+  }
+
+  // Where the model is there already only its buffers are copied: each worker has some.
+  ModelAge load_first() {
+    if (context_.start != nullptr && context_.start->shared) {
+      if (!record_->holds() || record_->age().step != context_.start->step) {
+        fail(ErrorCode::corrupt, "the model of {} steps was changed on its way to group {}",
+             context_.start->step, context_.epoch);
+      }
+      std::ranges::copy(record_->buffers(), buffers_of(0).begin());
+      return record_->age();
+    }
+    const ModelAge age = load_start(context_, {.parameters = changing_.front(),
+                                               .slots = {changing_.begin() + 1, changing_.end()},
+                                               .buffers = buffers_of(0)});
+    record_->write(age, buffers_of(0));
+    return age;
   }
 
   Deadline deadline() const { return context_.timeout.deadline(); }
@@ -284,6 +322,8 @@ class AllreduceInPlace : public Strategy {
   }
 
   void begin_update(std::int64_t step, const UpdateJournal::Plan& plan) {
+    if (!has_begun_) record_->begin(context_.epoch);
+    has_begun_ = true;
     if (journal_) journal_->begin(static_cast<std::uint64_t>(step + 1), plan);
   }
 
@@ -296,49 +336,58 @@ class AllreduceInPlace : public Strategy {
     if (journal_) journal_->done();
   }
 
+  // After the last step of this group: makes the model whole and tells how far it has come.
+  void write_record() {
+    const auto finished = journal_ ? finish_step_begun() : std::nullopt;
+    finished ? record_->write(*finished, next_means_) : record_->write(age_, buffer_means_);
+  }
+
   void apply(std::span<const std::span<float>> parts, std::span<const float> gradients,
              const UpdateScalars& scalars) const {
     context_.optimizer.update(parts.front(), gradients, parts.subspan(1), scalars);
   }
 
   // Where some rank has begun to apply a step, all gradients of it were there: what ranks have not
-  // done of it is done to the copy in `state`. The shared memory is only read.
-  void finish_step_begun(TrainingState& state) {
+  // done of it is done for them, with their notes, so that this may be broken off as well. How far
+  // the model has come then, with the buffers in `next_means_`; nothing where no step was begun.
+  std::optional<ModelAge> finish_step_begun() {
     UpdateJournal::Progress begun;
     for (int rank = 0; rank < group_.world(); ++rank) {
       const auto progress = journal_->progress(rank);
       if (progress.number > begun.number) begun = progress;
     }
     const auto step = static_cast<std::int64_t>(begun.number);
-    if (step <= age_.step) return;
-    std::vector<std::span<float>> vectors = {state.parameters};
-    vectors.insert(vectors.end(), state.slots.begin(), state.slots.end());
-    for (int rank = 0; rank < group_.world(); ++rank) finish_part_of(rank, begun, vectors);
+    if (step <= age_.step) return std::nullopt;
+    for (int rank = 0; rank < group_.world(); ++rank) finish_part_of(rank, begun);
     // Who has arrived behind the update cannot rely on others' buffers any more, but has the means.
-    if (averaged_step_ == step) state.buffers = next_means_;
-    if (averaged_step_ != step) average_buffers(state.buffers);
-    set_age(state, {.step = step, .updates = begun.plan.scalars.step});
+    if (averaged_step_ != step) average_buffers(next_means_);
+    return ModelAge{.step = step, .updates = begun.plan.scalars.step};
   }
 
-  void finish_part_of(int rank, const UpdateJournal::Progress& begun,
-                      std::span<const std::span<float>> vectors) {
+  void finish_part_of(int rank, const UpdateJournal::Progress& begun) {
     const Blocks blocks(segment_of(floats_, group_.world(), rank));
-    const auto progress = journal_->progress(rank);
-    const bool has_begun = progress.number == begun.number;
-    for (std::size_t i = has_begun ? progress.blocks : 0; i < blocks.count(); ++i) {
-      cut(vectors, blocks[i], block_parts_);
-      if (has_begun && progress.in_block && i == progress.blocks) {
-        journal_->restore(rank, block_parts_);
-      }
-      const auto sums = std::span(scratch_).first(blocks[i].size());
-      if (begun.plan.summed) {
-        const auto owners = group_.contribution(rank).subspan(blocks[i].begin, blocks[i].size());
-        std::ranges::copy(owners, sums.begin());
+    auto notes = journal_->acting_for(rank);
+    if (notes.progress(rank).number != begun.number) notes.begin(begun.number, begun.plan);
+    const auto progress = notes.progress(rank);
+    for (std::size_t i = progress.blocks; i < blocks.count(); ++i) {
+      cut(changing_, blocks[i], block_parts_);
+      if (progress.in_block && i == progress.blocks) {
+        notes.restore(rank, block_parts_);
       } else {
-        group_.sum_contributions(blocks[i], sums);
+        notes.keep(block_parts_);
       }
-      apply(block_parts_, sums, begun.plan.scalars);
+      apply(block_parts_, summed_of(rank, blocks[i], begun.plan), begun.plan.scalars);
+      failpoint("allreduce.in-carry");
+      notes.done();
     }
+  }
+
+  // This block of the sum of all gradients, as its owner would have it.
+  std::span<const float> summed_of(int rank, Segment block, const UpdateJournal::Plan& plan) {
+    if (plan.summed) return group_.contribution(rank).subspan(block.begin, block.size());
+    const auto sums = std::span(scratch_).first(block.size());
+    group_.sum_contributions(block, sums);
+    return sums;
   }
 
   void set_age(TrainingState& state, const ModelAge& age) const {
@@ -357,6 +406,8 @@ class AllreduceInPlace : public Strategy {
   ModelLayout layout_;
   std::size_t floats_;
   std::size_t slots_;
+  std::shared_ptr<SharedMemory> memory_;  // Of record, parameters, slots, gradients and buffers.
+  std::optional<ModelRecord> record_;
   HostReduction group_;
   std::optional<UpdateJournal> journal_;
   std::vector<std::span<float>> changing_;
@@ -366,6 +417,7 @@ class AllreduceInPlace : public Strategy {
   std::vector<float> buffer_means_;  // Of the last step that was applied.
   std::vector<float> next_means_;    // Of step `averaged_step_`.
   std::int64_t averaged_step_ = -1;
+  bool has_begun_ = false;  // To change the model.
   std::vector<float> scratch_;
   std::vector<std::span<float>> block_parts_;
   std::uint64_t bytes_read_ = 0;

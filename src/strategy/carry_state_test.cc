@@ -194,6 +194,25 @@ TEST_P(CarryStateDeathTest, SurvivorsGoOnWhenOneIsKilledAtAnyPoint) {
   }
 }
 
+// The model is made whole where it stands: that, too, may be broken off, and is then gone on with.
+TEST(CarriedInPlaceDeathTest, TheLastOneGoesOnWhenItsCarrierIsKilledToo) {
+  const Route in_place = plain_routes().front();
+  int number = 0;
+  for (const char* death : {"allreduce.in-block=kill@9", "allreduce.in-update=kill@10",
+                            "allreduce.after-update=kill@5"}) {
+    for (const int blocks : {1, 2, 3, 4}) {
+      const Rule rule = rules()[static_cast<std::size_t>(number++ % 6)];
+      SCOPED_TRACE(fmt::format("{}, {}, then killed at block {}", rule.name, death, blocks));
+      WorkerGroup group(
+          job_of(in_place, rule), {{{0, 1, 2}, kSteps}, {{2}, kSteps}},
+          {.worker = 0, .failpoints = death},
+          {.worker = 1, .failpoints = fmt::format("allreduce.in-carry=kill@{}", blocks)});
+      const auto ends = group.run();
+      expect_same_model(ends[2], alone(rule), kTolerance);
+    }
+  }
+}
+
 TEST_P(CarryStateDeathTest, SurvivorsGoOnWhenOneIsKilledAtAnyTime) {
   Random random(11);
   const int rounds = GetParam().name == "in_place" ? 40 : 6;

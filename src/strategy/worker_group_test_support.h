@@ -16,6 +16,7 @@
 
 #include "base/failpoint.h"
 #include "base/random.h"
+#include "cluster/peer_watch.h"
 #include "cluster/prefix_store.h"
 #include "cluster/shared_memory.h"
 #include "cluster/store_server.h"
@@ -95,14 +96,23 @@ struct WorkerEnd {
   bool finished = false;
 };
 
+/// One that dies while it takes along what the first stage has learned.
+struct Carrier {
+  int worker = -1;
+  std::string failpoints = {};
+};
+
 class WorkerGroup {
  public:
   static constexpr std::size_t kMostFloats = 1 << 17;
   static constexpr std::size_t kMostSteps = 256;
   static constexpr std::size_t kMostStages = 8;
 
-  WorkerGroup(GroupJob job, std::vector<Stage> stages, Victim victim = {})
-      : job_(std::move(job)), stages_(std::move(stages)), victim_(std::move(victim)) {
+  WorkerGroup(GroupJob job, std::vector<Stage> stages, Victim victim = {}, Carrier carrier = {})
+      : job_(std::move(job)),
+        stages_(std::move(stages)),
+        victim_(std::move(victim)),
+        carrier_(std::move(carrier)) {
     for (const Stage& stage : stages_) {
       for (const int worker : stage.workers) workers_ = std::max(workers_, worker + 1);
     }
@@ -125,7 +135,7 @@ class WorkerGroup {
     for (int worker = 0; worker < workers_; ++worker) {
       int status = -1;
       ::waitpid(pids[static_cast<std::size_t>(worker)], &status, 0);
-      if (worker == victim_.worker) {
+      if (worker == victim_.worker || worker == carrier_.worker) {
         EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "the victim lives";
         continue;
       }
@@ -248,11 +258,39 @@ class WorkerGroup {
     if (between_steps) strategy->save_state(state);
     strategy->close();
     come_together(stage, store);
-    if (!between_steps) strategy->carry_state(state);
+    if (lost && stage == 0) die_or_wait(worker, *strategy, state, store);
+    if (!between_steps && carries(stage, worker, strategy->pace())) strategy->carry_state(state);
     const auto copied = std::ranges::copy(state.parameters, own.values);
     std::ranges::copy(state.buffers, copied.out);
     own.parameters = state.parameters.size();
     own.buffers = state.buffers.size();
+  }
+
+  /// In lockstep it is the first of the next group, and all who have something of their own.
+  bool carries(std::size_t stage, int worker, const Pace& pace) const {
+    if (!pace.lockstep || pace.own_state || stage + 1 == stages_.size()) return true;
+    return stages_[stage + 1].workers.front() == worker;
+  }
+
+  /// The others begin when the carrier is dead, as in a run, where the launcher sees to that.
+  void die_or_wait(int worker, Strategy& strategy, TrainingState& state, Store& store) {
+    if (worker == carrier_.worker) {
+      store.set("carrier", std::to_string(::getpid()));
+      set_failpoints(carrier_.failpoints);
+      strategy.carry_state(state);
+      ::kill(::getpid(), SIGKILL);  // It had less to do.
+    } else if (carrier_.worker >= 0) {
+      wait_for_end(std::stoi(store.get("carrier", Deadline::in_seconds(60))));
+    }
+  }
+
+  static void wait_for_end(pid_t pid) {
+    try {
+      const PeerWatch watch({pid});
+      while (!watch.is_dead(0)) std::this_thread::yield();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::peer_lost) throw;  // It was there no more.
+    }
   }
 
   void do_pieces(Strategy& strategy, GroupNet& net, std::int64_t until, Result& own) {
@@ -317,6 +355,7 @@ class WorkerGroup {
   GroupJob job_;
   std::vector<Stage> stages_;
   Victim victim_;
+  Carrier carrier_;
   int workers_ = 0;
   SharedMemory memory_;
   SharedMemory pieces_;

@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "cluster/shared_memory.h"
 #include "cluster/work_board.h"
 
 namespace cohort {
@@ -35,6 +37,10 @@ struct TrainingState {
     std::int64_t next_step = 0;
   };
   std::optional<Pushed> pushed = {};
+  /// Memory of this host that has parameters and slots, which are then empty here: the next group
+  /// of workers goes on in it, and nothing is copied. Only from one group to the next, by meaning
+  /// of the strategy that filled it.
+  std::shared_ptr<SharedMemory> shared = {};
 };
 
 }  // namespace cohort

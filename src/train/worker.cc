@@ -1,6 +1,7 @@
 #include "train/worker.h"
 
 #include <c10/util/Exception.h>
+#include <malloc.h>
 
 #include <optional>
 
@@ -88,6 +89,7 @@ class Worker {
     session_ = std::move(session);
     group_ = std::move(group);
     forming_ = false;
+    ::malloc_trim(0);  // What the group before needed is the machine's again.
     return *session_;
   }
 

@@ -47,6 +47,25 @@ class ShmEngine : public Engine, public SharedRegions {
     return make_shm_transport(rank(), world(), memory, watch(), shm);
   }
 
+  std::span<std::byte> lasting_region(std::size_t bytes, std::shared_ptr<SharedMemory>& memory,
+                                      Deadline deadline) override {
+    const std::string key = "lasting/" + std::to_string(lasting_regions_++);
+    if (rank() == 0) {
+      offer(key, [&] {
+        if (memory) {
+          memory->resize(bytes);
+        } else {
+          memory = std::make_shared<SharedMemory>(SharedMemory::create(bytes));
+        }
+        return memory->path();
+      });
+    } else {
+      memory = std::make_shared<SharedMemory>(SharedMemory::attach(path_of(key, deadline)));
+    }
+    check_size(memory->size(), bytes);
+    return {memory->data(), bytes};
+  }
+
  private:
   std::span<std::byte> region(std::size_t bytes, SharedMemory::Pages pages, Deadline deadline) {
     const std::string key = "region/" + std::to_string(regions_.size());
@@ -91,6 +110,7 @@ class ShmEngine : public Engine, public SharedRegions {
   Store& store_;
   std::vector<pid_t> pids_;
   std::vector<SharedMemory> regions_;
+  int lasting_regions_ = 0;
 };
 
 class GlooEngine : public Engine {

@@ -8,6 +8,7 @@
 
 #include "base/deadline.h"
 #include "cluster/peer_watch.h"
+#include "cluster/shared_memory.h"
 #include "cluster/store.h"
 #include "transport/transport.h"
 
@@ -21,6 +22,16 @@ class SharedRegions {
   /// Zeroed memory, the same for every rank. All ranks call it in the same order with the same
   /// size. It lives as long as the engine.
   virtual std::span<std::byte> region(std::size_t bytes, Deadline deadline) = 0;
+
+  /// The same, of memory that may outlive the engine: `memory` is this rank's hold on it, empty
+  /// where it cannot. Where rank 0 comes with memory (of a group before), that is used: what stands
+  /// in it stays, it grows or gives back what is too much, and what is new is zeroed.
+  virtual std::span<std::byte> lasting_region(std::size_t bytes,
+                                              std::shared_ptr<SharedMemory>& memory,
+                                              Deadline deadline) {
+    memory.reset();
+    return region(bytes, deadline);
+  }
 
   /// Knows which of the ranks' processes have died.
   virtual PeerWatch watch() = 0;

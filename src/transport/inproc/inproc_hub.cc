@@ -21,6 +21,13 @@ class InprocHub::InprocEngine : public Engine, public SharedRegions {
   std::span<std::byte> region(std::size_t bytes, Deadline) override {
     return hub_.region(regions_++, bytes);
   }
+  /// A rank that was left alone may go on where it trained with others.
+  std::span<std::byte> lasting_region(std::size_t bytes, std::shared_ptr<SharedMemory>& memory,
+                                      Deadline deadline) override {
+    if (!memory || world() > 1) return SharedRegions::lasting_region(bytes, memory, deadline);
+    memory->resize(bytes);
+    return {memory->data(), bytes};
+  }
 
  private:
   InprocHub& hub_;
