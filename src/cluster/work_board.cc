@@ -41,6 +41,15 @@ void check_options(const WorkBoard::Options& options) {
 
 }  // namespace
 
+WorkLeft shortest(WorkLeft left) {
+  const auto number = [&](const Claim& piece) { return piece.step * left.parts + piece.part; };
+  while (!left.again.empty() && number(left.again.back()) == left.next - 1) {
+    left.again.pop_back();
+    --left.next;
+  }
+  return left;
+}
+
 WorkBoard::WorkBoard(const Options& options)
     : options_(options), next_(options.left.next), again_(options.left.again) {
   check_options(options);
@@ -57,7 +66,7 @@ WorkBoard::Worker& WorkBoard::worker(int number) {
 }
 
 Claim WorkBoard::next_piece() const {
-  if (!again_.empty()) return again_.front();
+  if (given_ < again_.size()) return again_[given_];
   return {.step = next_ / options_.left.parts,
           .part = static_cast<int>(next_ % options_.left.parts)};
 }
@@ -77,10 +86,10 @@ WorkBoard::Answer WorkBoard::claim(int number, Claim& claim) {
       });
   if (too_far_ahead) return Answer::wait;
   if (!std::exchange(has_claimed_, true)) forget_takers();
-  if (again_.empty()) {
-    ++next_;
+  if (given_ < again_.size()) {
+    ++given_;
   } else {
-    again_.erase(again_.begin());
+    ++next_;
   }
   claim = {.step = next.step, .part = next.part};
   mine.at = next.step;
@@ -119,6 +128,8 @@ void WorkBoard::done_before(std::span<const Claim> pieces) {
 void WorkBoard::gone(int number) {
   Worker& lost = worker(number);
   for (Claim& piece : lost.taken) piece.taken_by = -1;
+  again_.erase(again_.begin(), again_.begin() + static_cast<std::ptrdiff_t>(given_));
+  given_ = 0;
   again_.insert(again_.end(), lost.taken.begin(), lost.taken.end());
   std::ranges::sort(again_);
   lost = {};
@@ -129,18 +140,13 @@ void WorkBoard::stop() {
 }
 
 WorkLeft WorkBoard::left() const {
-  WorkLeft left{.next = next_, .parts = options_.left.parts, .again = again_};
+  WorkLeft left{.next = next_, .parts = options_.left.parts, .again = {}};
+  left.again.assign(again_.begin() + static_cast<std::ptrdiff_t>(given_), again_.end());
   for (const Worker& one : workers_) {
     left.again.insert(left.again.end(), one.taken.begin(), one.taken.end());
   }
   std::ranges::sort(left.again);
   return left;
-}
-
-std::size_t WorkBoard::unfinished() const {
-  std::size_t count = again_.size();
-  for (const Worker& one : workers_) count += one.taken.size();
-  return count;
 }
 
 }  // namespace cohort

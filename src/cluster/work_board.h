@@ -31,10 +31,17 @@ struct WorkLeft {
   std::vector<Claim> again = {};
 };
 
+/// The same in the fewest words: pieces of `again`, which ascend, that stand just before `next` are
+/// told by a smaller `next`.
+WorkLeft shortest(WorkLeft left);
+
 /// Hands out the parts of the steps' batches in order, each once, to whoever is free: a slow worker
 /// takes fewer of them, so nobody waits at the end. What a worker has taken is its own until it is
 /// done, and goes to others when the worker is gone. With a bound, no claim is handed out that is
 /// more than `bound` steps ahead of the oldest one still being worked on.
+///
+/// What a claim costs does not depend on how many pieces are under way. Only a loss, and telling
+/// what is left, go through them.
 class WorkBoard {
  public:
   struct Options {
@@ -75,7 +82,6 @@ class WorkBoard {
   /// Pieces that were taken and are not done count as left. Who has them is said there; of pieces
   /// that were handed out before this board was made until its first claim.
   WorkLeft left() const;
-  std::size_t unfinished() const;  ///< The size of left().again.
 
  private:
   struct Worker {
@@ -90,7 +96,8 @@ class WorkBoard {
 
   Options options_;
   std::int64_t next_;         // Number of the next part of all.
-  std::vector<Claim> again_;  // Ascending.
+  std::vector<Claim> again_;  // Ascending,
+  std::size_t given_ = 0;     // of which the first so many were handed out.
   std::vector<Worker> workers_;
   bool stopped_ = false;
   bool has_claimed_ = false;

@@ -60,9 +60,8 @@ TEST(WorkBoard, HandsOutFirstWhatTheGoneHaveNotDone) {
   for (const int worker : {2, 1, 2}) ASSERT_EQ(board.claim(worker, claim), Answer::claimed);
   EXPECT_EQ(board.left().next, 5);
   EXPECT_THAT(board.left().again, ElementsAre(Claim{0, 2}, Claim{0, 3}, Claim{1, 0}));
-  EXPECT_EQ(board.unfinished(), 3U);
   board.gone(2);
-  EXPECT_EQ(board.unfinished(), 3U);
+  EXPECT_THAT(board.left().again, ElementsAre(Claim{0, 2}, Claim{0, 3}, Claim{1, 0}));
   for (const Claim expected : {Claim{0, 2}, Claim{1, 0}, Claim{1, 1}}) {
     ASSERT_EQ(board.claim(0, claim), Answer::claimed);
     EXPECT_EQ(claim, expected);
@@ -103,6 +102,30 @@ TEST(WorkBoard, GoesOnWithWhatWasLeft) {
   std::vector<Claim> given;
   for (Claim claim; board.claim(0, claim) == Answer::claimed;) given.push_back(claim);
   EXPECT_THAT(given, ElementsAre(Claim{0, 0}, Claim{2, 1}, Claim{3, 0}, Claim{3, 1}));
+}
+
+TEST(WorkBoard, HandsOutAMillionPiecesThatNobodyHasDone) {
+  constexpr std::int64_t kPieces = 1 << 20;
+  constexpr int kWorkers = 4;
+  WorkBoard board({.workers = kWorkers, .left = {.parts = kWorkers}, .end_step = kPieces});
+  Claim claim;
+  for (int turn = 0; turn < kPieces; ++turn) {
+    ASSERT_EQ(board.claim(turn % kWorkers, claim), Answer::claimed);
+  }
+  const WorkLeft all = board.left();
+  EXPECT_EQ(all.again.size(), std::size_t{kPieces});
+  EXPECT_EQ(shortest(all).next, 0) << "nothing is done";
+  EXPECT_THAT(shortest(all).again, IsEmpty());
+  board.gone(0);  // A quarter of them is handed out again, in order.
+  for (std::int64_t step = 0; step < kPieces / kWorkers; ++step) {
+    ASSERT_EQ(board.claim(1, claim), Answer::claimed);
+    ASSERT_EQ(claim, (Claim{step, 0}));
+  }
+  board.done(1);
+  const WorkLeft left = shortest(board.left());
+  EXPECT_EQ(left.next, kPieces - 2) << "what workers 2 and 3 took last stands just before it";
+  EXPECT_EQ(left.again.size(), std::size_t{kPieces / 2 - 2});
+  EXPECT_EQ(left.again.front(), (Claim{0, 2}));
 }
 
 TEST(WorkBoard, EndsOnlyWhenNobodyWorksAnyMore) {

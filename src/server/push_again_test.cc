@@ -49,7 +49,7 @@ class TwoServers {
   Claim claim(int worker) {
     Claim claim;
     EXPECT_EQ(board_->claim(worker, claim), WorkBoard::Answer::claimed);
-    shard(0).save_work(epoch_);
+    shard(0).note_work(epoch_, {claim.step, claim.part, worker});
     return claim;
   }
 

@@ -183,12 +183,20 @@ void take_replica(std::span<const std::byte> message, std::span<std::byte> lasti
   copy->commit(head.record, &model.work, ledger);
 }
 
-void copy_lasting(std::span<const std::byte> from, std::span<std::byte> to) {
+void copy_lasting(std::span<std::byte> from, std::span<std::byte> to) {
   constexpr std::size_t kPage = 4096;
-  for (std::size_t begin = 0; begin < std::min(from.size(), to.size()); begin += kPage) {
-    const auto page = from.subspan(begin, std::min(kPage, from.size() - begin));
-    const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
-    if (!std::ranges::all_of(page, is_zero)) std::ranges::copy(page, to.subspan(begin).begin());
+  const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
+  const auto memory = ShardMemory::find(from);
+  if (!memory || from.size() > to.size()) {
+    fail(ErrorCode::corrupt, "a copy of a shard is not there, or larger than the shard");
+  }
+  for (std::span<const std::byte> part : memory->in_use()) {
+    while (!part.empty()) {
+      const auto page = part.first(std::min(kPage, part.size()));
+      const auto offset = static_cast<std::size_t>(page.data() - from.data());
+      if (!std::ranges::all_of(page, is_zero)) std::ranges::copy(page, to.subspan(offset).begin());
+      part = part.subspan(page.size());
+    }
   }
 }
 

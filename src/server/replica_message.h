@@ -41,7 +41,7 @@ class ReplicaMessage {
 /// the copy is not what the shard was before.
 void take_replica(std::span<const std::byte> message, std::span<std::byte> lasting);
 
-/// Copies everything that servers keep in `from` to `to`, which is zeroed.
-void copy_lasting(std::span<const std::byte> from, std::span<std::byte> to);
+/// Copies everything that servers keep in `from`, which has a model, to `to`, which is zeroed.
+void copy_lasting(std::span<std::byte> from, std::span<std::byte> to);
 
 }  // namespace cohort

@@ -124,7 +124,7 @@ ModelMessage ServerDesk::read(std::span<float> floats) const {
   for (Claim& piece : work.again) piece.taken_by = -1;
   return {.version = shard_->version(),
           .slots = shard_->slots(),
-          .work = std::move(work),
+          .work = shortest(std::move(work)),
           .shape = shape_,
           .floats = floats.first(shard_->floats())};
 }
@@ -154,12 +154,6 @@ void ServerDesk::finish(int worker, const ReplyHeader& reply, Visit& visit) {
   if (!board_) {
     return visit.refuse(Error(ErrorCode::invalid, "this server hands out no work"));
   }
-  if (board_->unfinished() >= ShardMemory::kMostPieces) {
-    return visit.refuse(Error(
-        ErrorCode::no_space,
-        fmt::format("{} pieces of work were taken and never pushed; no more can be handed out",
-                    board_->unfinished())));
-  }
   WaitingClaim waiting{reply, Clock::now(), &visit};
   if (!try_claim(worker, waiting)) {
     claims_[static_cast<std::size_t>(worker)] = waiting;
@@ -170,7 +164,14 @@ bool ServerDesk::try_claim(int worker, WaitingClaim& waiting) {
   Claim claim;
   const WorkBoard::Answer answer = board_->claim(worker, claim);
   if (answer == WorkBoard::Answer::wait) return false;
-  if (answer == WorkBoard::Answer::claimed) shard_->save_work(options_.epoch);
+  try {
+    if (answer == WorkBoard::Answer::claimed) {
+      shard_->note_work(options_.epoch, {claim.step, claim.part, worker});
+    }
+  } catch (const Error& error) {
+    waiting.visit->refuse(error);
+    return true;
+  }
   waiting.reply.claim_end = answer == WorkBoard::Answer::end;
   waiting.reply.claim_step = claim.step;
   waiting.reply.claim_part = claim.part;

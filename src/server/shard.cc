@@ -308,7 +308,9 @@ void Shard::leave(int worker) {
   state_->leave(worker);
 }
 
-void Shard::save_work(std::int64_t epoch) {
+/// The first one of a group is committed with the ledger, which is then that of this group.
+void Shard::note_work(std::int64_t epoch, const Claim& claim) {
+  if (state_->ledger_.epoch() == epoch) return state_->memory_.note_work(claim);
   state_->ledger_.begin(epoch);
   state_->commit();
 }

@@ -83,8 +83,9 @@ class Shard {
   /// is refused with Error(peer_lost) about this worker.
   void leave(int worker);
 
-  /// Commits what the board says now that it has handed out work in this group.
-  void save_work(std::int64_t epoch);
+  /// The board has handed out this piece in this group, and to whom. Throws Error(no_space) where
+  /// no more can be told of.
+  void note_work(std::int64_t epoch, const Claim& claim);
 
   /// Called after the commit of an update or a push, before anybody is answered.
   using Replicate = std::function<void(const ShardMemory& memory, ReplicaMessage::Kind kind)>;

@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::size_t kShapeBytes = 1 << 20;
 constexpr std::size_t kPage = 4096;
+// For pieces of work that were handed out and are not done. Lasting memory takes pages when they
+// are touched, so only what is used of it counts.
+constexpr std::size_t kWorkBytes = 128 << 20;
 
 /// A store that no other store of this thread moves across, in either direction.
 template <class T>
@@ -84,9 +87,6 @@ void save_rows(const TableArea& table, std::span<const std::uint32_t> rows) {
 /// What commit() writes.
 struct ShardMemory::Saved {
   ShardRecord record;
-  std::int64_t next;
-  std::int64_t parts;
-  std::uint64_t again;
 };
 
 struct ShardMemory::Header {
@@ -163,8 +163,10 @@ void ShardMemory::lay_out(std::byte* base) {
                              .values = cutter.take<float>(table.floats())});
     }
   }
-  for (auto& again : again_) again = cutter.take<Claim>(lasts_ ? kMostPieces : 0);
   for (auto& ledger : ledger_) ledger = cutter.take<LedgerEntry>(lasts_ ? kMostWorkers : 0);
+  base_ = base;
+  fixed_bytes_ = cutter.used();
+  for (auto& work : work_) work = WorkArea(cutter.take<std::byte>(lasts_ ? kWorkBytes : 0));
   bytes_ = cutter.used();
 }
 
@@ -181,9 +183,19 @@ const ShardRecord& ShardMemory::record() const {
 }
 
 WorkLeft ShardMemory::work() const {
-  const Saved& saved = header_->saved[current()];
-  const auto again = again_[current()].first(saved.again);
-  return {.next = saved.next, .parts = saved.parts, .again = {again.begin(), again.end()}};
+  return lasts_ ? work_[current()].read() : WorkLeft();
+}
+
+std::vector<std::span<const std::byte>> ShardMemory::in_use() const {
+  std::vector<std::span<const std::byte>> parts = {{base_, fixed_bytes_}};
+  for (const WorkArea& work : work_) {
+    if (lasts_) parts.push_back(work.used());
+  }
+  return parts;
+}
+
+void ShardMemory::note_work(const Claim& claim) {
+  if (lasts_) work_[current()].note(claim);
 }
 
 std::span<const LedgerEntry> ShardMemory::ledger() const {
@@ -193,7 +205,7 @@ std::span<const LedgerEntry> ShardMemory::ledger() const {
 void ShardMemory::save(std::size_t index, const ShardRecord& record,
                        std::span<const LedgerEntry> ledger) {
   Saved& saved = header_->saved[index];
-  saved = {.record = record, .next = 0, .parts = 1, .again = 0};
+  saved = {.record = record};
   saved.record.ledger_workers = 0;
   if (!lasts_) return;
   if (ledger.size() > kMostWorkers) {
@@ -202,19 +214,6 @@ void ShardMemory::save(std::size_t index, const ShardRecord& record,
   }
   saved.record.ledger_workers = ledger.size();
   std::ranges::copy(ledger, ledger_[index].begin());
-}
-
-void ShardMemory::save_work(std::size_t index, const WorkLeft& work) {
-  if (!lasts_) return;
-  if (work.again.size() > kMostPieces) {
-    fail(ErrorCode::no_space, "{} pieces of work are under way; there is room for {}",
-         work.again.size(), kMostPieces);
-  }
-  Saved& saved = header_->saved[index];
-  saved.next = work.next;
-  saved.parts = work.parts;
-  saved.again = work.again.size();
-  std::ranges::copy(work.again, again_[index].begin());
 }
 
 void ShardMemory::begin_update() {
@@ -229,7 +228,7 @@ void ShardMemory::commit(const ShardRecord& record, const WorkLeft* work,
                          std::span<const LedgerEntry> ledger) {
   const std::size_t next = 1 - current();
   save(next, record, ledger);
-  if (work) save_work(next, *work);
+  if (lasts_) work_[next].write(work ? *work : WorkLeft());
   store_in_order(header_->current, std::uint64_t{next});
 }
 

@@ -11,6 +11,7 @@
 #include "cluster/work_board.h"
 #include "server/push_counts.h"
 #include "server/shard_shape.h"
+#include "server/work_area.h"
 
 namespace cohort {
 
@@ -97,6 +98,9 @@ class ShardMemory {
   /// The model that is in `lasting`, if there is one.
   static std::optional<ShardMemory> find(std::span<std::byte> lasting);
 
+  /// What of its memory may be other than zero; the rest was never touched.
+  std::vector<std::span<const std::byte>> in_use() const;
+
   static std::size_t bytes_needed(const ShardShape& shape, std::size_t slots);
 
   bool lasts() const { return lasts_; }
@@ -112,8 +116,6 @@ class ShardMemory {
   WorkLeft work() const;
   std::span<const LedgerEntry> ledger() const;
 
-  /// More pieces of work than this cannot be under way.
-  static constexpr std::size_t kMostPieces = 1 << 18;
   static constexpr std::size_t kMostWorkers = 1 << 16;
 
   /// From now on until the next commit, what was saved may be changed.
@@ -124,6 +126,8 @@ class ShardMemory {
   /// The floats of the first model are here; from now on there is a model.
   void publish(const ShardRecord& record, const WorkLeft* work,
                std::span<const LedgerEntry> ledger = {});
+  /// Since the last commit this piece of its work was handed out. Costs the same however many were.
+  void note_work(const Claim& claim);
 
   /// Undoes an update that was begun and not committed.
   void recover();
@@ -142,7 +146,6 @@ class ShardMemory {
 
   void lay_out(std::byte* base);
   void save(std::size_t index, const ShardRecord& record, std::span<const LedgerEntry> ledger);
-  void save_work(std::size_t index, const WorkLeft& work);
   void restore() const;
   std::size_t current() const;
 
@@ -153,11 +156,13 @@ class ShardMemory {
   PrivateMemory private_;
   Header* header_ = nullptr;
   std::span<std::byte> shape_bytes_;
-  std::span<Claim> again_[2];
+  WorkArea work_[2];
   std::span<LedgerEntry> ledger_[2];
   DenseArea dense_;
   KeptArea kept_[2];
   std::vector<TableArea> tables_;
+  std::byte* base_ = nullptr;
+  std::size_t fixed_bytes_ = 0;  // Before those of the work.
   std::size_t bytes_ = 0;
 };
 
