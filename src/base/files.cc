@@ -1,31 +1,111 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <utility>
 
 #include "base/fail.h"
+#include "base/memory_room.h"
 
 namespace cohort {
 
-std::string read_file(const std::filesystem::path& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd && errno == ENOENT) fail(ErrorCode::not_found, "there is no file {}", path.string());
-  if (!fd) fail_errno("cannot open " + path.string());
-  std::string content;
-  std::error_code unknown_size;
-  const auto size = std::filesystem::file_size(path, unknown_size);
-  if (!unknown_size) content.reserve(size);
-  char chunk[1 << 16];
-  for (;;) {
-    const ssize_t got = ::read(fd.get(), chunk, sizeof chunk);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_errno("cannot read " + path.string());
-    if (got == 0) return content;
-    content.append(chunk, static_cast<std::size_t>(got));
+namespace {
+
+/// Smaller files are read without asking whether there is room for them.
+constexpr std::uint64_t kWorthAsking = 16 << 20;
+
+/// Without waiting for anybody: a FIFO that nobody writes to must not hold us up.
+UniqueFd open_file(const std::filesystem::path& path, int flags) {
+  return UniqueFd(::open(path.c_str(), flags | O_NONBLOCK | O_CLOEXEC, 0644));
+}
+
+[[noreturn]] void fail_to_open(const std::filesystem::path& path, int error_number) {
+  if (error_number == ENOENT) fail(ErrorCode::not_found, "there is no file {}", path.string());
+  if (error_number == ELOOP) {
+    fail(ErrorCode::invalid, "{} is a link, where only a file itself is taken", path.string());
   }
+  fail_errno("cannot open " + path.string(), error_number);
+}
+
+/// Its size. Throws where it is no regular file.
+std::uint64_t size_of(const UniqueFd& fd, const std::filesystem::path& path) {
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) fail_errno("cannot read " + path.string());
+  if (!S_ISREG(status.st_mode)) fail(ErrorCode::invalid, "{} is not a regular file", path.string());
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+std::size_t read_some(int fd, std::span<std::byte> into, const std::filesystem::path& path) {
+  for (;;) {
+    const ssize_t got = ::read(fd, into.data(), into.size());
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EINTR) fail_errno("cannot read " + path.string());
+  }
+}
+
+/// A name in the folder of `path` that nobody can have made before.
+std::filesystem::path unguessable_beside(const std::filesystem::path& path) {
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) fail_errno("no random numbers");
+  return path.parent_path() / fmt::format("{}{:016x}", kLeftoverPrefix, random);
+}
+
+}  // namespace
+
+InputFile::InputFile(std::filesystem::path path, Links links)
+    : path_(std::move(path)),
+      fd_(open_file(path_, O_RDONLY | (links == Links::refuse ? O_NOFOLLOW : 0))) {
+  if (!fd_) fail_to_open(path_, errno);
+  size_ = size_of(fd_, path_);
+}
+
+std::size_t InputFile::read(std::span<std::byte> into) {
+  std::size_t filled = 0;
+  while (filled < into.size()) {
+    const std::size_t got = read_some(fd_.get(), into.subspan(filled), path_);
+    if (got == 0) break;
+    filled += got;
+  }
+  return filled;
+}
+
+std::string read_file(const std::filesystem::path& path, Links links, std::uint64_t most) {
+  InputFile file(path, links);
+  if (file.size() > most) {
+    fail(ErrorCode::invalid, "{} has {} bytes; at most {} are read", path.string(), file.size(),
+         most);
+  }
+  if (file.size() > kWorthAsking) check_memory_room(path.string(), file.size());
+  std::string content(file.size(), '\0');
+  content.resize(file.read(std::as_writable_bytes(std::span(content))));
+  return content;
+}
+
+std::string read_kernel_file(const std::filesystem::path& path) {
+  const UniqueFd fd = open_file(path, O_RDONLY);
+  if (!fd) fail_to_open(path, errno);
+  std::string content;
+  std::byte chunk[1 << 14];
+  while (const std::size_t got = read_some(fd.get(), chunk, path)) {
+    content.append(reinterpret_cast<const char*>(chunk), got);
+  }
+  return content;
+}
+
+UniqueFd open_to_write(const std::filesystem::path& path, Existing existing) {
+  UniqueFd fd = open_file(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW);
+  if (!fd) fail_to_open(path, errno);
+  size_of(fd, path);
+  // Not by O_TRUNC, which would have emptied it before it was looked at.
+  if (existing == Existing::empty && ::ftruncate(fd.get(), 0) != 0) {
+    fail_errno("cannot write " + path.string());
+  }
+  return fd;
 }
 
 void write_all(int fd, std::string_view bytes, const std::filesystem::path& path) {
@@ -50,9 +130,9 @@ void create_folder(const std::filesystem::path& folder) {
 
 AtomicFile::AtomicFile(std::filesystem::path path)
     : path_(std::move(path)),
-      temporary_(path_.string() + ".part"),
-      fd_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
-  if (!fd_) fail_errno("cannot create " + temporary_.string());
+      temporary_(unguessable_beside(path_)),
+      fd_(open_file(temporary_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW)) {
+  if (!fd_) fail_errno("cannot write " + path_.string());
 }
 
 AtomicFile::~AtomicFile() {
@@ -60,7 +140,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(fd_.get()) != 0) fail_errno("cannot sync " + temporary_.string());
+  if (::fsync(fd_.get()) != 0) fail_errno("cannot sync " + path_.string());
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     fail_errno("cannot write " + path_.string());
   }

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -8,8 +12,44 @@
 
 namespace cohort {
 
-/// The whole file. Throws Error(not_found) or Error(io) naming the path.
-std::string read_file(const std::filesystem::path& path);
+/// Whether a file whose name is a symbolic link may be read. Paths that a user gives may be links;
+/// what stands in a folder of ours (a checkpoint, a run) was never made as one.
+enum class Links { follow, refuse };
+
+/// A regular file, open to be read, whose size is known. The one door to files that others may have
+/// made: a FIFO, a device, a folder is refused, and opening one never waits.
+class InputFile {
+ public:
+  /// Throws Error naming the path: not_found, invalid for what is no regular file, io.
+  explicit InputFile(std::filesystem::path path, Links links = Links::follow);
+
+  const std::filesystem::path& path() const { return path_; }
+  int fd() const { return fd_.get(); }
+  /// When it was opened.
+  std::uint64_t size() const { return size_; }
+
+  /// Fills `into` from where the last call ended, and returns how many bytes it got: fewer only at
+  /// the end of the file. Throws Error(io).
+  std::size_t read(std::span<std::byte> into);
+
+ private:
+  std::filesystem::path path_;
+  UniqueFd fd_;
+  std::uint64_t size_ = 0;
+};
+
+/// The whole file, as it was when it was opened. Throws as InputFile does, Error(invalid) where it
+/// has more than `most` bytes, which are then not read, and Error(no_space) where memory has not.
+std::string read_file(const std::filesystem::path& path, Links links = Links::follow,
+                      std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+
+/// A file of the kernel's, under /proc or /sys: its size is not known before it is read.
+std::string read_kernel_file(const std::filesystem::path& path);
+
+/// A file of a run folder to write to, made where it is missing; never through a link, and never
+/// one that is no regular file. Throws Error(invalid) or Error(io) naming the path.
+enum class Existing { append, empty };
+UniqueFd open_to_write(const std::filesystem::path& path, Existing existing);
 
 /// Either the old content or all of the new is under `path`, also after a crash or on a full disk.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
@@ -23,8 +63,14 @@ void sync_folder(const std::filesystem::path& folder);
 /// Creates the folder and those above it where they are missing. Throws Error naming it.
 void create_folder(const std::filesystem::path& folder);
 
+/// What the names of files and folders begin with that are not what they shall become, or not any
+/// more; a writer that died may have left some.
+inline constexpr std::string_view kLeftoverPrefix = ".part-";
+
 /// A file written in pieces that appears under `path` all at once, by commit(). Without it (an
-/// error, an early return) nothing is left and what was under `path` stays.
+/// error, an early return) nothing is left and what was under `path` stays. Until then it has a
+/// name beside `path` that is its own: nobody else can have made or guessed it, so that in a folder
+/// where others may write nothing of theirs is written through.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -32,13 +78,13 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  void write(std::string_view bytes) { write_all(fd_.get(), bytes, temporary_); }
+  void write(std::string_view bytes) { write_all(fd_.get(), bytes, path_); }
   /// Returns when file and name are on the disk. The last call.
   void commit();
 
  private:
   const std::filesystem::path path_;
-  const std::filesystem::path temporary_;
+  std::filesystem::path temporary_;
   UniqueFd fd_;
 };
 

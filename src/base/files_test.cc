@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <fstream>
@@ -49,8 +50,77 @@ TEST_F(Files, ReadingAMissingFileSaysWhich) {
   EXPECT_EQ(code_of([&] { read_file(path_); }, path_), ErrorCode::not_found);
 }
 
-TEST_F(Files, ReadingAFolderIsAnIoError) {
-  EXPECT_EQ(code_of([&] { read_file(folder_.path()); }, folder_.path()), ErrorCode::io);
+TEST_F(Files, AFolderIsRefused) {
+  EXPECT_EQ(code_of([&] { read_file(folder_.path()); }, folder_.path()), ErrorCode::invalid);
+}
+
+/// Nobody writes to it, so opening it the ordinary way would wait for ever.
+TEST_F(Files, AFifoIsRefusedAndNotWaitedFor) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(code_of([&] { read_file(path_); }, path_), ErrorCode::invalid);
+  EXPECT_THROW(open_to_write(path_, Existing::append), Error);
+}
+
+TEST_F(Files, ADeviceIsRefusedAlsoThroughALink) {
+  EXPECT_EQ(code_of([] { read_file("/dev/zero"); }, "/dev/zero"), ErrorCode::invalid);
+  fs::create_symlink("/dev/zero", path_);
+  EXPECT_EQ(code_of([&] { read_file(path_); }, "not a regular file"), ErrorCode::invalid);
+}
+
+TEST_F(Files, LinksAreFollowedOnlyWhereTheyMayBe) {
+  write_file_atomically(folder_.path() / "target", "words");
+  fs::create_symlink("target", path_);
+  EXPECT_EQ(read_file(path_), "words");
+  EXPECT_EQ(code_of([&] { read_file(path_, Links::refuse); }, "is a link"), ErrorCode::invalid);
+  EXPECT_EQ(code_of([&] { open_to_write(path_, Existing::empty); }, "is a link"),
+            ErrorCode::invalid);
+  EXPECT_EQ(read_file(folder_.path() / "target"), "words");
+}
+
+TEST_F(Files, AFileThatIsTooLargeIsNotRead) {
+  write_file_atomically(path_, "12345");
+  EXPECT_EQ(read_file(path_, Links::refuse, 5), "12345");
+  EXPECT_EQ(code_of([&] { read_file(path_, Links::refuse, 4); }, "5 bytes"), ErrorCode::invalid);
+}
+
+TEST_F(Files, AFileLargerThanTheMemoryIsRefusedInWords) {
+  write_file_atomically(path_, "");
+  fs::resize_file(path_, std::uintmax_t{1} << 42);  // Sparse: it takes no disk.
+  EXPECT_EQ(code_of([&] { read_file(path_); }, "memory"), ErrorCode::no_space);
+}
+
+TEST_F(Files, FilesOfTheKernelAreReadWithoutASize) {
+  EXPECT_THAT(read_kernel_file("/proc/self/status"), testing::HasSubstr("VmRSS"));
+  EXPECT_EQ(code_of([&] { read_kernel_file(path_); }, path_), ErrorCode::not_found);
+}
+
+TEST_F(Files, WritingToAFileAppendsOrBeginsAnew) {
+  write_all(open_to_write(path_, Existing::append).get(), "one ", path_);
+  write_all(open_to_write(path_, Existing::append).get(), "two", path_);
+  EXPECT_EQ(read_file(path_), "one two");
+  write_all(open_to_write(path_, Existing::empty).get(), "new", path_);
+  EXPECT_EQ(read_file(path_), "new");
+}
+
+/// In a folder where others can write they could have put a link to a file of the user's under a
+/// name that they foresee.
+TEST_F(Files, NothingIsWrittenThroughALinkThatSomebodyPlanted) {
+  const fs::path victim = folder_.path() / "victim";
+  write_file_atomically(victim, "precious");
+  fs::create_symlink(victim, path_.string() + ".part");
+  fs::create_symlink(victim, path_);
+  write_file_atomically(path_, "new");
+  EXPECT_EQ(read_file(victim), "precious");
+  EXPECT_EQ(read_file(path_, Links::refuse), "new");
+}
+
+TEST_F(Files, TheNameOfAFileThatIsNotWholeIsAnotherEveryTime) {
+  AtomicFile one(path_);
+  AtomicFile other(path_);
+  EXPECT_EQ(entries_of(folder_.path()), 2);
+  for (const auto& entry : fs::directory_iterator(folder_.path())) {
+    EXPECT_THAT(entry.path().filename().string(), testing::StartsWith(kLeftoverPrefix));
+  }
 }
 
 TEST_F(Files, WritingIntoAMissingFolderSaysWhere) {

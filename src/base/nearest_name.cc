@@ -2,11 +2,19 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
+#include "base/excerpt.h"
 #include "base/fail.h"
 
 namespace cohort {
 namespace {
+
+/// Nobody who wrote more than this meant one of our names.
+constexpr std::size_t kLongestMistake = 100;
+constexpr std::size_t kMostNames =
+    1000;  // That are compared; a table may have millions of columns.
+constexpr std::size_t kLongestList = 300;
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -26,9 +34,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
+  if (name.size() > kLongestMistake) return "";
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(name.size() / 2, 1) + 1;
-  for (const std::string& candidate : known) {
+  for (const std::string& candidate : std::span(known).first(std::min(known.size(), kMostNames))) {
+    if (candidate.size() > kLongestMistake) continue;
     const std::size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {
       best = candidate;
@@ -52,7 +62,8 @@ void check_known(std::string_view what, std::string_view name,
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
   const std::string nearest = nearest_name(name, known);
   const std::string hint = nearest.empty() ? "" : fmt::format("did you mean \"{}\"? ", nearest);
-  fail(ErrorCode::invalid, "{} \"{}\" is unknown; {}it can be {}", what, name, hint, one_of(known));
+  fail(ErrorCode::invalid, "{} \"{}\" is unknown; {}it can be {}", what, excerpt(name), hint,
+       excerpt(one_of(known), kLongestList));
 }
 
 }  // namespace cohort

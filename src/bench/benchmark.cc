@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/deadline.h"
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/nearest_name.h"
 #include "bench/table.h"
 
@@ -95,8 +95,10 @@ class Rounds {
                    int round) {
     try {
       Run run{one_case, contender, {}, finished.started_at};
-      for (const auto& output : finished.outputs)
-        run.lines.push_back(nlohmann::json::parse(output));
+      for (const auto& output : finished.outputs) {
+        run.lines.push_back(parse_json(output));
+        if (run.lines.back().is_discarded()) return "printed no line of JSON that can be read";
+      }
       for (const auto& reading : benchmark_.read(run)) {
         results.add(reading.metric, reading.label, round, reading.value);
       }

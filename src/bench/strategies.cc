@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "bench/plot.h"
 #include "job/check_strategy.h"
 #include "job/job_file.h"
@@ -98,7 +98,7 @@ void read_curves(Result& result) {
   RunningMean loss;
   std::string line;
   while (std::getline(lines, line)) {
-    const Json record = Json::parse(line);
+    const Json record = parse_json<Json>(line);
     if (!record.contains("loss")) continue;
     const double mean = loss.add(record.at("loss").get<double>());
     result.by_time.points.emplace_back(record.at("seconds").get<double>(), mean);

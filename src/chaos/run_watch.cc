@@ -12,6 +12,7 @@
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/unique_fd.h"
 
 namespace cohort {
@@ -44,7 +45,7 @@ std::string tail(const fs::path& path, off_t length) {
 
 /// A text that is not whole is null, or has not what is looked for.
 Json parse(const std::string& text) {
-  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return parse_json(text);
 }
 
 std::optional<std::int64_t> trained_step(const std::string& line) {

@@ -20,7 +20,7 @@ constexpr std::size_t kWriteBytes = 256 << 10;
 
 CheckedFile::CheckedFile(const std::filesystem::path& folder, const std::string& name)
     : path_(folder / name),
-      fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
+      fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)) {
   if (!fd_) fail_errno("cannot create " + path_.string());
   written_.name = name;
 }

@@ -6,13 +6,19 @@
 #include "base/files.h"
 
 namespace cohort {
+namespace {
 
-Checkpoint::Checkpoint(std::filesystem::path folder)
-    : path_(std::move(folder)), manifest_(verify_files(path_)) {
+/// Room for more than a million pieces of work that wait to be done again.
+constexpr std::uint64_t kMostStateBytes = 64 << 20;
+
+}  // namespace
+
+Checkpoint::Checkpoint(std::filesystem::path folder, std::uint64_t most)
+    : path_(std::move(folder)), manifest_(verify_files(path_, most)) {
   if (!has(kStateName)) {
     fail(ErrorCode::corrupt, "{} names no {}", (path_ / kManifestName).string(), kStateName);
   }
-  state_ = read_file(path_ / kStateName);
+  state_ = read_file(path_ / kStateName, Links::refuse, kMostStateBytes);
 }
 
 bool Checkpoint::has(const std::string& file) const {
@@ -20,11 +26,13 @@ bool Checkpoint::has(const std::string& file) const {
                              [&](const Manifest::File& one) { return one.name == file; });
 }
 
-SafetensorsFile Checkpoint::tensors(const std::string& file) const {
+SafetensorsFile Checkpoint::tensors(const std::string& file,
+                                    SafetensorsExpectation expected) const {
   if (!has(file)) {
     fail(ErrorCode::not_found, "the checkpoint {} has no file {}", path_.string(), file);
   }
-  return read_safetensors(path_ / file);
+  expected.links = Links::refuse;
+  return read_safetensors(path_ / file, expected);
 }
 
 }  // namespace cohort

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace cohort {
 
 /// What the file with a checkpoint's text is called.
 inline constexpr const char* kStateName = "state.json";
+
+/// Where nothing is known of the model that a checkpoint is for.
+inline constexpr std::uint64_t kAnySize = std::numeric_limits<std::uint64_t>::max();
 
 /// A checkpoint to write; names, shapes and values are the caller's, and are not copied.
 struct CheckpointContent {
@@ -29,16 +33,18 @@ struct CheckpointContent {
 /// A checkpoint on the disk, every byte of which was found to be as it was written.
 class Checkpoint {
  public:
-  /// Reads and checks all of it. Throws Error naming the file that is broken, and how.
-  explicit Checkpoint(std::filesystem::path folder);
+  /// Reads and checks all of it, if it has no more than `most` bytes. Throws Error naming the file
+  /// that is broken, and how.
+  explicit Checkpoint(std::filesystem::path folder, std::uint64_t most = kAnySize);
 
   const std::filesystem::path& path() const { return path_; }
   std::int64_t step() const { return manifest_.step; }
 
   bool has(const std::string& file) const;
 
-  /// Names, shapes and values of the tensors of one file. Throws Error(not_found).
-  SafetensorsFile tensors(const std::string& file) const;
+  /// Names, shapes and values of the tensors of one file, if they are what is expected. Throws
+  /// Error(not_found).
+  SafetensorsFile tensors(const std::string& file, SafetensorsExpectation expected = {}) const;
 
   /// The text of state.json.
   const std::string& state() const { return state_; }

@@ -186,7 +186,8 @@ TEST_F(FullDisk, AFolderThatCannotBeWrittenToIsAnErrorThatNamesIt) {
 
 TEST_F(FullDisk, ANameThatIsTakenIsAnErrorAndLeavesTheRest) {
   write(10);
-  fs::create_directories(folder_.path() / "LATEST.part");
+  fs::remove(folder_.path() / "LATEST");
+  fs::create_directories(folder_.path() / "LATEST" / "in the way");
   expect_refused([&] { write(20); }, "LATEST");
   EXPECT_EQ(newest(), 10);
   EXPECT_THAT(names(), Each(Not(StartsWith(".part"))));

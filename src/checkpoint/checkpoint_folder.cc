@@ -30,7 +30,8 @@ std::optional<std::int64_t> step_of(const fs::path& path) {
   std::int64_t step = 0;
   const char* const end = name.data() + name.size();
   const auto [stopped, wrong] = std::from_chars(name.data() + kStepPrefix.size(), end, step);
-  if (wrong != std::errc() || stopped != end || name != name_of(step)) return std::nullopt;
+  const bool is_number = wrong == std::errc() && stopped == end && step >= 0;
+  if (!is_number || name != name_of(step)) return std::nullopt;
   return step;
 }
 
@@ -134,11 +135,11 @@ std::vector<fs::path> CheckpointFolder::all() const {
   return checkpoints;
 }
 
-CheckpointFolder::Newest CheckpointFolder::newest() const {
+CheckpointFolder::Newest CheckpointFolder::newest(std::uint64_t most_bytes) const {
   Newest newest;
   for (const fs::path& path : all()) {
     try {
-      newest.checkpoint.emplace(path);
+      newest.checkpoint.emplace(path, most_bytes);
       return newest;
     } catch (const Error& error) {
       newest.notes.push_back(fmt::format("the checkpoint {} is broken and was passed over: {}",

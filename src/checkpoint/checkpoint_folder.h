@@ -34,9 +34,9 @@ class CheckpointFolder {
     std::vector<std::string> notes = {};        ///< A sentence per broken one that was passed over.
   };
 
-  /// The one of the latest step that is whole. LATEST is not trusted for this: it may be torn, or
-  /// older than a checkpoint whose writer died between the two.
-  Newest newest() const;
+  /// The one of the latest step that is whole and has at most so many bytes. LATEST is not trusted
+  /// for this: it may be torn, or older than a checkpoint whose writer died between the two.
+  Newest newest(std::uint64_t most_bytes = kAnySize) const;
 
   /// The folders of all checkpoints, whole or not, latest step first.
   std::vector<std::filesystem::path> all() const;

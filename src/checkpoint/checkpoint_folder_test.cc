@@ -1,6 +1,9 @@
 #include "checkpoint/checkpoint_folder.h"
 
+#include <sys/stat.h>
+
 #include "base/fail.h"
+#include "base/mutate_test_support.h"
 #include "checkpoint/checkpoint_test_support.h"
 
 namespace cohort {
@@ -131,6 +134,25 @@ TEST_P(BrokenFile, ATruncatedOrLongerOneIsFound) {
   }
 }
 
+/// Opening a FIFO waits, and reading a device never ends.
+TEST_P(BrokenFile, WhatIsNoFileIsFound) {
+  fs::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  expect_passed_over("a FIFO");
+  fs::remove(path_);
+  fs::create_directory(path_);
+  expect_passed_over("a folder");
+}
+
+TEST_P(BrokenFile, ALinkIsNotFollowed) {
+  fs::rename(path_, temporary_.path() / "elsewhere");
+  fs::create_symlink(temporary_.path() / "elsewhere", path_);
+  expect_passed_over("a link to the right bytes");
+  fs::remove(path_);
+  fs::create_symlink("/dev/zero", path_);
+  expect_passed_over("a link to a device");
+}
+
 TEST_P(BrokenFile, AMissingOneIsFound) {
   fs::remove(path_);
   expect_passed_over("missing");
@@ -158,10 +180,40 @@ TEST(Manifest, IsReadAsItWasWrittenAndNotOtherwise) {
   const Manifest manifest{.step = 7, .files = {{"a", 5, 0x1234}, {"b", 0, 0}}};
   EXPECT_EQ(parse_manifest(to_text(manifest), "m"), manifest);
   const Manifest outside{.step = 7, .files = {{"../a", 5, 1}}};
-  for (const std::string& text : {std::string(), std::string("{}"), std::string("[1]"),
-                                  to_text(manifest) + " ", to_text(outside)}) {
+  for (const std::string& text :
+       {std::string(), std::string("{}"), std::string("[1]"), std::string(100'000, '['),
+        to_text(manifest) + " ", to_text(outside), to_text({.step = -1})}) {
     EXPECT_THROW(parse_manifest(text, "m"), Error) << text;
   }
+}
+
+TEST(Manifest, NoInjuryIsOverlooked) {
+  const std::string whole = to_text({.step = 7, .files = {{"a", 5, 0x1234}, {"b", 0, 0}}});
+  Random random(16);
+  for (int i = 0; i < 2000; ++i) {
+    const std::string text = mutated(whole, random, "{}[]\",:x0");
+    if (text == whole) continue;
+    EXPECT_THROW(parse_manifest(text, "m"), Error) << text;
+  }
+}
+
+TEST(Manifest, AFileIsNamedOnce) {
+  EXPECT_THROW(parse_manifest(to_text({.step = 7, .files = {{"a", 5, 1}, {"a", 5, 1}}}), "m"),
+               Error);
+}
+
+TEST_F(CheckpointFolderTest, OneThatIsLargerThanItsModelCanUseIsNotRead) {
+  for (const std::int64_t step : {10, 20}) write(step);
+  EXPECT_EQ(folder_.newest(1'000'000).checkpoint->step(), 20);
+  const auto found = folder_.newest(100'000);
+  EXPECT_FALSE(found.checkpoint);
+  EXPECT_THAT(found.notes, testing::Each(HasSubstr("more than 100000 bytes")));
+}
+
+TEST_F(CheckpointFolderTest, ANameWithANegativeStepIsNoCheckpoint) {
+  write(10);
+  fs::create_directories(folder_.path() / "step--000000001");
+  EXPECT_EQ(folder_.all().size(), 1u);
 }
 
 }  // namespace

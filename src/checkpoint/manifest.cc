@@ -1,16 +1,15 @@
 #include "checkpoint/manifest.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <charconv>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 
 #include "base/crc32c.h"
+#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/json_text.h"
 
 namespace cohort {
 namespace {
@@ -19,6 +18,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "cohort-checkpoint";
 constexpr int kVersion = 1;
+
+/// No manifest of ours comes near it.
+constexpr std::uint64_t kMostBytes = 1 << 20;
+
+constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
 /// Small enough to stay in a core's own cache between its reading and its checksum.
 constexpr std::size_t kReadBytes = 256 << 10;
@@ -37,43 +41,75 @@ Json json_without_checksum(const Manifest& manifest) {
 
 /// A name that leads to nowhere but the manifest's own folder.
 bool is_plain_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+  constexpr std::string_view kNotInNames("/\0", 2);
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(kNotInNames) == std::string::npos;
+}
+
+std::uint32_t checksum_of(const std::string& text) {
+  std::uint32_t checksum = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, wrong] = std::from_chars(text.data(), end, checksum, 16);
+  if (wrong != std::errc() || stopped != end) {
+    fail(ErrorCode::corrupt, "\"{}\" is no checksum", excerpt(text));
+  }
+  return checksum;
 }
 
 Manifest manifest_of(const Json& json) {
   Manifest manifest;
-  json.at("step").get_to(manifest.step);
+  manifest.step = integer_at(json, "step", 0, kLargest);
   for (const Json& file : json.at("files")) {
     Manifest::File& entry = manifest.files.emplace_back();
     file.at("name").get_to(entry.name);
-    file.at("size").get_to(entry.size);
-    entry.crc32c =
-        static_cast<std::uint32_t>(std::stoul(file.at("crc32c").get<std::string>(), nullptr, 16));
+    entry.size = static_cast<std::uint64_t>(integer_at(file, "size", 0, kLargest));
+    entry.crc32c = checksum_of(file.at("crc32c").get<std::string>());
   }
   return manifest;
 }
 
-UniqueFd open_to_read(const std::filesystem::path& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd && errno == ENOENT) fail(ErrorCode::not_found, "{} is missing", path.string());
-  if (!fd) fail_errno("cannot open " + path.string());
-  return fd;
+InputFile open_part(const std::filesystem::path& path) {
+  try {
+    return InputFile(path, Links::refuse);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found) throw;
+    fail(ErrorCode::not_found, "{} is missing", path.string());
+  }
 }
 
-/// What a file holds now, to be compared with what was written.
-Manifest::File measure(const std::filesystem::path& folder, const std::string& name,
-                       std::span<char> buffer) {
-  const std::filesystem::path path = folder / name;
-  const UniqueFd fd = open_to_read(path);
-  Manifest::File found{.name = name};
-  for (;;) {
-    const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_errno("cannot read " + path.string());
-    if (got == 0) return found;
-    const auto bytes = buffer.first(static_cast<std::size_t>(got));
-    found.crc32c = crc32c(std::as_bytes(bytes), found.crc32c);
-    found.size += bytes.size();
+void check_total(const Manifest& manifest, std::uint64_t most, const std::filesystem::path& path) {
+  std::uint64_t left = most;
+  for (const Manifest::File& file : manifest.files) {
+    if (file.size > left) {
+      fail(ErrorCode::corrupt, "{} names files of more than {} bytes, which this job cannot use",
+           path.string(), most);
+    }
+    left -= file.size;
+  }
+}
+
+/// Reads all of a file and compares it with what was written. Its size comes first: it costs
+/// nothing, and bounds what is read.
+void verify_file(const std::filesystem::path& path, const Manifest::File& written,
+                 std::span<std::byte> buffer) {
+  InputFile file = open_part(path);
+  std::uint64_t size = file.size();
+  std::uint32_t checksum = 0;
+  if (size == written.size) {
+    for (size = 0; size < written.size;) {
+      const auto piece = buffer.first(std::min<std::size_t>(buffer.size(), written.size - size));
+      const std::size_t got = file.read(piece);
+      checksum = crc32c(piece.first(got), checksum);
+      size += got;
+      if (got < piece.size()) break;
+    }
+  }
+  if (size != written.size) {
+    fail(ErrorCode::corrupt, "{} has {} bytes instead of {}", path.string(), size, written.size);
+  }
+  if (checksum != written.crc32c) {
+    fail(ErrorCode::corrupt, "{} has the checksum {} instead of {}", path.string(), hex(checksum),
+         hex(written.crc32c));
   }
 }
 
@@ -89,14 +125,18 @@ std::string to_text(const Manifest& manifest) {
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& path) {
   Manifest manifest;
   try {
-    manifest = manifest_of(Json::parse(text));
+    manifest = manifest_of(parse_json<Json>(text));
   } catch (const std::exception& wrong) {
     fail(ErrorCode::corrupt, "{} is no manifest: {}", path.string(), wrong.what());
   }
+  std::set<std::string_view> names;
   for (const Manifest::File& file : manifest.files) {
+    if (!names.insert(file.name).second) {
+      fail(ErrorCode::corrupt, "{} names the file \"{}\" twice", path.string(), excerpt(file.name));
+    }
     if (!is_plain_name(file.name)) {
       fail(ErrorCode::corrupt, "{} names a file outside its folder: \"{}\"", path.string(),
-           file.name);
+           excerpt(file.name));
     }
   }
   // There is one right text for every content, so a single wrong bit shows.
@@ -106,20 +146,13 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& path
   return manifest;
 }
 
-Manifest verify_files(const std::filesystem::path& folder) {
+Manifest verify_files(const std::filesystem::path& folder, std::uint64_t most) {
   const std::filesystem::path path = folder / kManifestName;
-  const Manifest manifest = parse_manifest(read_file(path), path);
-  const auto buffer = std::make_unique_for_overwrite<char[]>(kReadBytes);
+  const Manifest manifest = parse_manifest(read_file(path, Links::refuse, kMostBytes), path);
+  check_total(manifest, most, path);
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kReadBytes);
   for (const Manifest::File& file : manifest.files) {
-    const Manifest::File found = measure(folder, file.name, {buffer.get(), kReadBytes});
-    if (found.size != file.size) {
-      fail(ErrorCode::corrupt, "{} has {} bytes instead of {}", (folder / file.name).string(),
-           found.size, file.size);
-    }
-    if (found.crc32c != file.crc32c) {
-      fail(ErrorCode::corrupt, "{} has the checksum {} instead of {}",
-           (folder / file.name).string(), hex(found.crc32c), hex(file.crc32c));
-    }
+    verify_file(folder / file.name, file, {buffer.get(), kReadBytes});
   }
   return manifest;
 }

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/failpoint.h"
+#include "base/files.h"
 
 namespace cohort {
 namespace {

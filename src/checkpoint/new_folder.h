@@ -1,15 +1,11 @@
 #pragma once
 
 #include <filesystem>
-#include <string_view>
 
 namespace cohort {
 
-/// What folders are called that are not checkpoints: not yet, or not any more.
-inline constexpr std::string_view kLeftoverPrefix = ".part-";
-
-/// A folder that is filled under another name and appears all at once. Unless keep() is called,
-/// nothing is left of it in the end, and what had its name before has it again.
+/// A folder that is filled under another name (kLeftoverPrefix) and appears all at once. Unless
+/// keep() is called, nothing is left of it in the end, and what had its name before has it again.
 class NewFolder {
  public:
   explicit NewFolder(std::filesystem::path final);

@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/files.h"
+
 namespace cohort {
 
 /// The safetensors format: the header's length (u64, little endian), a header in JSON, the values.
@@ -51,6 +53,15 @@ struct StoredTensor {
   std::size_t end = 0;
 };
 
+/// What is known of a file before it is read, so that no more of it is taken into memory than there
+/// is use for.
+struct SafetensorsExpectation {
+  std::uint64_t most_header_bytes = 100'000'000;  ///< What other readers of the format take.
+  /// Gets the tensors before any value is read, and throws where they are not those wanted.
+  std::function<void(const std::vector<StoredTensor>&)> check = {};
+  Links links = Links::follow;
+};
+
 /// A file that was read and found right. Spans into it live as long as it does.
 class SafetensorsFile {
  public:
@@ -66,7 +77,8 @@ class SafetensorsFile {
   std::vector<std::int64_t> integers(const std::string& name) const;
 
  private:
-  friend SafetensorsFile read_safetensors(const std::filesystem::path& path);
+  friend SafetensorsFile read_safetensors(const std::filesystem::path& path,
+                                          const SafetensorsExpectation& expected);
 
   const StoredTensor& tensor_of(const std::string& name, SafetensorsDtype dtype) const;
 
@@ -78,6 +90,7 @@ class SafetensorsFile {
 
 /// Reads and checks the whole file. Throws Error(not_found), Error(io), or Error(corrupt) naming
 /// the file and what is wrong: truncated, a place out of bounds, overlap, hole, unknown dtype.
-SafetensorsFile read_safetensors(const std::filesystem::path& path);
+SafetensorsFile read_safetensors(const std::filesystem::path& path,
+                                 const SafetensorsExpectation& expected = {});
 
 }  // namespace cohort

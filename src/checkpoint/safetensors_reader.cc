@@ -1,23 +1,18 @@
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/checked.h"
+#include "base/excerpt.h"
 #include "base/fail.h"
-#include "base/unique_fd.h"
+#include "base/files.h"
+#include "base/json_text.h"
+#include "base/memory_room.h"
 #include "checkpoint/safetensors.h"
 
 namespace cohort {
 namespace {
 
 using Json = nlohmann::json;
-
-/// No real header is larger; a wrong length must not make us reserve the machine's memory.
-constexpr std::uint64_t kLargestHeader = 100'000'000;
 
 template <class... Args>
 [[noreturn]] void corrupt(const std::string& path, fmt::format_string<Args...> what,
@@ -26,47 +21,27 @@ template <class... Args>
        fmt::format(what, std::forward<Args>(args)...));
 }
 
-/// An open file that knows how much of it is left.
-class Source {
- public:
-  explicit Source(const std::string& path)
-      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (!fd_ && errno == ENOENT) fail(ErrorCode::not_found, "there is no file {}", path);
-    struct stat status {};
-    if (!fd_ || ::fstat(fd_.get(), &status) != 0) fail_errno("cannot open " + path);
-    left_ = static_cast<std::uint64_t>(status.st_size);
-  }
+void read_all(InputFile& file, std::span<std::byte> into) {
+  const std::size_t got = file.read(into);
+  if (got < into.size()) corrupt(file.path(), "it ends {} bytes too early", into.size() - got);
+}
 
-  std::uint64_t left() const { return left_; }
-
-  void read(void* to, std::uint64_t count) {
-    auto* bytes = static_cast<char*>(to);
-    left_ -= std::min(count, left_);
-    while (count > 0) {
-      const ssize_t got = ::read(fd_.get(), bytes, count);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) fail_errno("cannot read " + path_);
-      if (got == 0) corrupt(path_, "it ends {} bytes too early", count);
-      bytes += got;
-      count -= static_cast<std::uint64_t>(got);
-    }
-  }
-
- private:
-  const std::string path_;
-  UniqueFd fd_;
-  std::uint64_t left_ = 0;
-};
-
-Json read_header(Source& source, const std::string& path) {
+/// Leaves the file where its values begin.
+Json read_header(InputFile& file, std::uint64_t most, std::uint64_t& values) {
+  const std::string path = file.path().string();
   std::uint64_t length = 0;
-  source.read(&length, sizeof length);
-  if (length > std::min(source.left(), kLargestHeader)) {
-    corrupt(path, "its header claims {} bytes, but {} follow", length, source.left());
+  read_all(file, std::as_writable_bytes(std::span(&length, 1)));
+  const std::uint64_t follow = file.size() - std::min<std::uint64_t>(file.size(), sizeof length);
+  if (length > follow) {
+    corrupt(path, "its header claims {} bytes, but {} follow", length, follow);
   }
+  if (length > most) {
+    corrupt(path, "its header has {} bytes, more than the {} allowed", length, most);
+  }
+  values = follow - length;
   std::string text(length, '\0');
-  source.read(text.data(), length);
-  Json header = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  read_all(file, std::as_writable_bytes(std::span(text)));
+  Json header = parse_json(text);
   if (!header.is_object()) corrupt(path, "its header is not a JSON object");
   return header;
 }
@@ -77,7 +52,7 @@ SafetensorsMetadata metadata_of(const Json& header, const std::string& path) {
   if (found == header.end()) return metadata;
   if (!found->is_object()) corrupt(path, "its metadata is not a JSON object");
   for (const auto& [key, value] : found->items()) {
-    if (!value.is_string()) corrupt(path, "its metadata \"{}\" is not a string", key);
+    if (!value.is_string()) corrupt(path, "its metadata \"{}\" is not a string", excerpt(key));
     metadata[key] = value.get<std::string>();
   }
   return metadata;
@@ -87,7 +62,8 @@ SafetensorsDtype dtype_of(const Json& entry, const std::string& name, const std:
   const Json dtype = entry.value("dtype", Json());
   if (dtype == "F32") return SafetensorsDtype::f32;
   if (dtype == "I64") return SafetensorsDtype::i64;
-  corrupt(path, "tensor \"{}\" has dtype {}; F32 and I64 can be read", name, dtype.dump());
+  corrupt(path, "tensor \"{}\" has dtype {}; F32 and I64 can be read", excerpt(name),
+          excerpt(dtype.dump()));
 }
 
 std::vector<std::uint64_t> counts_of(const Json& entry, const char* key, const std::string& name,
@@ -95,33 +71,37 @@ std::vector<std::uint64_t> counts_of(const Json& entry, const char* key, const s
   const Json list = entry.value(key, Json());
   const auto is_count = [](const Json& value) { return value.is_number_unsigned(); };
   if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_count)) {
-    corrupt(path, "tensor \"{}\" has {} that are no list of counts", name, key);
+    corrupt(path, "tensor \"{}\" has {} that are no list of counts", excerpt(name), key);
   }
   return list.get<std::vector<std::uint64_t>>();
 }
 
-/// What the shape needs in bytes, or more than any file has where that number has no room.
-std::uint64_t bytes_needed(const std::vector<std::uint64_t>& shape, SafetensorsDtype dtype) {
-  constexpr std::uint64_t kTooMany = std::uint64_t{1} << 60;
-  std::uint64_t bytes = dtype == SafetensorsDtype::f32 ? sizeof(float) : sizeof(std::int64_t);
-  bool empty = false;
-  for (const std::uint64_t extent : shape) {
-    if (extent > kTooMany / bytes) return kTooMany;
-    if (extent > 0) bytes *= extent;
-    empty = empty || extent == 0;
-  }
-  return empty ? 0 : bytes;
+/// What the shape needs in bytes; nothing where that number has no room.
+std::optional<std::uint64_t> bytes_needed(const std::vector<std::uint64_t>& shape,
+                                          SafetensorsDtype dtype) {
+  const std::uint64_t width = dtype == SafetensorsDtype::f32 ? sizeof(float) : sizeof(std::int64_t);
+  // Not more than a signed number can say, of any side: the shape becomes signed.
+  constexpr std::uint64_t kLongestSide = std::uint64_t{1} << 60;
+  if (std::ranges::any_of(shape, [](std::uint64_t side) { return side > kLongestSide; })) return {};
+  const auto values = checked_product(std::span(shape));
+  return values ? checked_product(*values, width) : std::nullopt;
+}
+
+std::string listed(const std::vector<std::uint64_t>& counts) {
+  return excerpt(fmt::format("{}", fmt::join(counts, ", ")));
 }
 
 StoredTensor parse_tensor(const Json& entry, const std::string& name, const std::string& path) {
-  if (!entry.is_object()) corrupt(path, "tensor \"{}\" is not described by an object", name);
+  if (!entry.is_object()) {
+    corrupt(path, "tensor \"{}\" is not described by an object", excerpt(name));
+  }
   const SafetensorsDtype dtype = dtype_of(entry, name, path);
   const auto shape = counts_of(entry, "shape", name, path);
   const auto place = counts_of(entry, "data_offsets", name, path);
   if (place.size() != 2 || place[0] > place[1] ||
       place[1] - place[0] != bytes_needed(shape, dtype)) {
-    corrupt(path, "the data_offsets [{}] of tensor \"{}\" do not fit its shape [{}]",
-            fmt::join(place, ", "), name, fmt::join(shape, ", "));
+    corrupt(path, "the data_offsets [{}] of tensor \"{}\" do not fit its shape [{}]", listed(place),
+            excerpt(name), listed(shape));
   }
   return {.name = name,
           .dtype = dtype,
@@ -135,10 +115,11 @@ void check_places(const std::vector<StoredTensor>& tensors, std::uint64_t size,
                   const std::string& path) {
   std::uint64_t reached = 0;
   for (const StoredTensor& tensor : tensors) {
-    if (tensor.begin < reached) corrupt(path, "tensor \"{}\" overlaps another", tensor.name);
-    if (tensor.begin > reached) corrupt(path, "there is a hole before tensor \"{}\"", tensor.name);
+    const std::string name = excerpt(tensor.name);
+    if (tensor.begin < reached) corrupt(path, "tensor \"{}\" overlaps another", name);
+    if (tensor.begin > reached) corrupt(path, "there is a hole before tensor \"{}\"", name);
     if (tensor.end > size) {
-      corrupt(path, "tensor \"{}\" ends at byte {} of {}", tensor.name, tensor.end, size);
+      corrupt(path, "tensor \"{}\" ends at byte {} of {}", name, tensor.end, size);
     }
     reached = tensor.end;
   }
@@ -160,16 +141,19 @@ std::vector<StoredTensor> tensors_of(const Json& header, std::uint64_t buffer_si
 
 }  // namespace
 
-SafetensorsFile read_safetensors(const std::filesystem::path& path) {
+SafetensorsFile read_safetensors(const std::filesystem::path& path,
+                                 const SafetensorsExpectation& expected) {
   SafetensorsFile file;
   file.path_ = path.string();
-  Source source(file.path_);
-  const Json header = read_header(source, file.path_);
-  const std::uint64_t size = source.left();
+  InputFile source(path, expected.links);
+  std::uint64_t size = 0;
+  const Json header = read_header(source, expected.most_header_bytes, size);
   file.metadata_ = metadata_of(header, file.path_);
   file.tensors_ = tensors_of(header, size, file.path_);
+  if (expected.check) expected.check(file.tensors_);
+  check_memory_room(file.path_, size);
   file.buffer_ = std::make_unique_for_overwrite<std::byte[]>(size);
-  source.read(file.buffer_.get(), size);
+  read_all(source, {file.buffer_.get(), size});
   return file;
 }
 

@@ -188,6 +188,57 @@ TEST_F(Safetensors, EveryTruncationIsCorrupt) {
   }
 }
 
+TEST_F(Safetensors, AHeaderThatNestsDeepIsCorrupt) {
+  const std::string deep(100'000, '['), back(100'000, ']');
+  expect_corrupt(file_of(R"({"a":{"dtype":)" + deep + back + "}}", ""), "not a JSON object");
+  expect_corrupt(file_of(R"({"a":{"shape":)" + deep + back + "}}", ""), "not a JSON object");
+  expect_corrupt(file_of(deep, ""), "not a JSON object");
+}
+
+TEST_F(Safetensors, OnlyAPieceOfALongNameIsSaid) {
+  const std::string name(1'000'000, 'n');
+  const auto error = error_of([&] { read_bytes(file_of("{\"" + name + "\":1}", "")); });
+  ASSERT_TRUE(error);
+  EXPECT_LT(std::string(error->what()).size(), 400u);
+}
+
+TEST_F(Safetensors, AHeaderLongerThanExpectedIsNotRead) {
+  write_safetensors(path_, some_tensors());
+  EXPECT_NO_THROW(read_safetensors(path_, {.most_header_bytes = 1000}));
+  const auto error = error_of([&] { read_safetensors(path_, {.most_header_bytes = 100}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::corrupt);
+}
+
+/// Four terabytes of values that take no disk: nothing may be allocated for them before it is known
+/// that the tensors are those wanted, or where they cannot fit.
+TEST_F(Safetensors, NoMemoryIsTakenForValuesThatAreNotWanted) {
+  const std::string header =
+      R"({"a":{"dtype":"F32","shape":[1099511627776],"data_offsets":[0,4398046511104]}})";
+  std::ofstream(path_, std::ios::binary) << file_of(header, "");
+  std::filesystem::resize_file(path_, 8 + header.size() + 4398046511104);
+  SafetensorsExpectation other;
+  other.check = [](const std::vector<StoredTensor>& tensors) {
+    EXPECT_THAT(tensors.at(0).shape, ElementsAre(1099511627776));
+    fail(ErrorCode::invalid, "not wanted");
+  };
+  const auto refused = error_of([&] { read_safetensors(path_, other); });
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code(), ErrorCode::invalid);
+  const auto too_large = error_of([&] { read_safetensors(path_); });
+  ASSERT_TRUE(too_large);
+  EXPECT_EQ(too_large->code(), ErrorCode::no_space);
+}
+
+TEST_F(Safetensors, SidesThatMultiplyToTooMuchAreCorrupt) {
+  for (const std::string shape : {"[4294967296,4294967296]", "[18446744073709551615,0]",
+                                  "[4611686018427387904,4]", "[9223372036854775807]"}) {
+    expect_corrupt(
+        file_of(R"({"a":{"dtype":"F32","data_offsets":[0,0],"shape":)" + shape + "}}", ""),
+        "do not fit its shape");
+  }
+}
+
 TEST_F(Safetensors, AFlippedHeaderIsCorruptOrStillInBounds) {
   write_safetensors(path_, some_tensors(), {{"step", "1"}});
   const std::string whole = read_file(path_);

@@ -4,6 +4,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "checkpoint/safetensors.h"
@@ -38,11 +39,11 @@ void check_tensors(const std::string& path, std::span<const TensorView> tensors)
       fail(ErrorCode::invalid, "{}: the name \"{}\" is taken; tensors need names of their own",
            path, tensor.name);
     }
-    std::int64_t count = 1;
-    for (const std::int64_t extent : tensor.shape) count *= extent;
+    const auto count = checked_product(std::span(tensor.shape));
     if (count != static_cast<std::int64_t>(count_of(tensor))) {
       fail(ErrorCode::invalid, "{}: tensor \"{}\" of shape [{}] has {} values instead of {}", path,
-           tensor.name, fmt::join(tensor.shape, ", "), count_of(tensor), count);
+           tensor.name, fmt::join(tensor.shape, ", "), count_of(tensor),
+           count ? std::to_string(*count) : "more than can be counted");
     }
   }
 }

@@ -40,7 +40,7 @@ constexpr double kGiB = 1024.0 * 1024 * 1024;
 /// A file of /proc or /sys without its last newline; empty where this kernel has no such file.
 std::string text_of(const std::string& path) {
   try {
-    std::string text = read_file(path);
+    std::string text = read_kernel_file(path);
     if (text.ends_with('\n')) text.pop_back();
     return text;
   } catch (const Error&) {

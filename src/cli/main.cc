@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/nearest_name.h"
 #include "cli/command.h"
@@ -30,11 +32,10 @@ constexpr const char* kFooter = R"(Examples:
 
 Every key of a job file is in docs/job.md, and printed by: cohort train --keys)";
 
-/// One line, whatever a library put into its message.
+/// One line of bearable length, whatever a library put into its message.
 void print_error(std::string_view message) {
-  std::string line(message);
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  fmt::print(stderr, "cohort: {}\n", line);
+  constexpr std::size_t kLongest = 4000;
+  fmt::print(stderr, "cohort: {}\n", excerpt(message, kLongest));
 }
 
 /// `cohort help` is `cohort --help`, `cohort help train` is `cohort train --help`.
@@ -114,6 +115,8 @@ int run_and_explain(const std::vector<std::string>& words) {
     return exit_code(error.code());
   } catch (const c10::Error& error) {
     print_error(error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    print_error("there is not enough memory for this");
   } catch (const std::exception& error) {
     print_error(error.what());
   } catch (...) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/excerpt.h"
 #include "base/fail.h"
 #include "cli/command.h"
 #include "data/fetch_mnist.h"
@@ -33,6 +34,8 @@ SIGTERM and SIGUSR1 write a checkpoint and end the run with 138.
 
 Exit codes: 0 done, 1 failed, 2 wrong use or wrong job file, 130 stopped by Ctrl-C, 138 starting again
 with --resume auto may help: a task was lost, or the run was asked to end and has saved.)";
+
+constexpr std::size_t kLongestFailure = 4000;
 
 struct TrainWords {
   std::string file;
@@ -144,7 +147,7 @@ int run(const TrainWords& words) {
   // What a run survived was told when it happened.
   if (summary.exit_code != 0) {
     for (const std::string& failure : summary.failures) {
-      fmt::print(stderr, "cohort: {}\n", failure);
+      fmt::print(stderr, "cohort: {}\n", excerpt(failure, kLongestFailure));
     }
   }
   return summary.exit_code;

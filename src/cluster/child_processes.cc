@@ -1,6 +1,5 @@
 #include "cluster/child_processes.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -11,14 +10,14 @@
 #include <cstdio>
 
 #include "base/fail.h"
+#include "base/files.h"
 #include "base/unique_fd.h"
 
 namespace cohort {
 namespace {
 
 void redirect_output(const std::filesystem::path& log) {
-  const UniqueFd file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file) fail_errno("cannot write " + log.string());
+  const UniqueFd file = open_to_write(log, Existing::append);
   ::dup2(file.get(), STDOUT_FILENO);
   ::dup2(file.get(), STDERR_FILENO);
 }

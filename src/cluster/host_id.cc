@@ -19,7 +19,8 @@ std::string namespace_of(const char* kind) {
 }  // namespace
 
 std::string host_id() {
-  return read_file("/proc/sys/kernel/random/boot_id") + namespace_of("pid") + namespace_of("net");
+  return read_kernel_file("/proc/sys/kernel/random/boot_id") + namespace_of("pid") +
+         namespace_of("net");
 }
 
 std::vector<std::string> hosts_of_ranks(Store& store, int rank, int world, Deadline deadline) {

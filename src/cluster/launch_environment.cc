@@ -1,9 +1,8 @@
 #include "cluster/launch_environment.h"
 
-#include <charconv>
-#include <cstring>
-
+#include "base/excerpt.h"
 #include "base/fail.h"
+#include "base/parse_integer.h"
 
 namespace cohort {
 namespace {
@@ -13,7 +12,11 @@ std::string text_of(const GetVariable& get, const char* name) {
   return value == nullptr ? "" : value;
 }
 
-int number_of(const GetVariable& get, const char* name, int smallest) {
+/// More processes than any launcher starts.
+constexpr int kMost = 1 << 20;
+constexpr int kLastPort = 65535;
+
+int number_of(const GetVariable& get, const char* name, int smallest, int largest = kMost) {
   const std::string text = text_of(get, name);
   if (text.empty()) {
     fail(ErrorCode::invalid,
@@ -21,12 +24,12 @@ int number_of(const GetVariable& get, const char* name, int smallest) {
          "MASTER_ADDR and MASTER_PORT",
          name);
   }
-  int value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size() || value < smallest) {
-    fail(ErrorCode::invalid, "{}={} is not a whole number of at least {}", name, text, smallest);
+  const auto value = parse_integer(text, smallest, largest);
+  if (!value) {
+    fail(ErrorCode::invalid, "{}={} is not a whole number from {} to {}", name, excerpt(text),
+         smallest, largest);
   }
-  return value;
+  return static_cast<int>(*value);
 }
 
 int number_or(const GetVariable& get, const char* name, int smallest, int otherwise) {
@@ -42,7 +45,7 @@ std::optional<LaunchEnvironment> launch_environment(const GetVariable& get) {
   place.world = number_of(get, "WORLD_SIZE", 1);
   place.local_rank = number_or(get, "LOCAL_RANK", 0, 0);
   place.local_world = number_or(get, "LOCAL_WORLD_SIZE", 1, place.local_rank + 1);
-  place.master_port = number_of(get, "MASTER_PORT", 1);
+  place.master_port = number_of(get, "MASTER_PORT", 1, kLastPort);
   place.master_host = text_of(get, "MASTER_ADDR");
   if (place.master_host.empty()) {
     fail(ErrorCode::invalid, "MASTER_ADDR is not set; it names the host of rank 0");

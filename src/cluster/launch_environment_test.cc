@@ -73,6 +73,9 @@ TEST(LaunchEnvironment, NamesWhatIsMissingOrWrong) {
   EXPECT_THAT(complaint(by_hand_but("RANK", "two")), HasSubstr("RANK=two"));
   EXPECT_THAT(complaint(by_hand_but("RANK", "2")), HasSubstr("below WORLD_SIZE=2"));
   EXPECT_THAT(complaint(by_hand_but("LOCAL_WORLD_SIZE", "0")), HasSubstr("LOCAL_WORLD_SIZE=0"));
+  EXPECT_THAT(complaint(by_hand_but("MASTER_PORT", "65536")), HasSubstr("from 1 to 65535"));
+  EXPECT_THAT(complaint(by_hand_but("LOCAL_RANK", "2147483647")), HasSubstr("LOCAL_RANK="));
+  EXPECT_LT(complaint(by_hand_but("RANK", std::string(100'000, '1').c_str())).size(), 300u);
 }
 
 }  // namespace

@@ -6,49 +6,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
 #include <limits>
 #include <utility>
 
 #include "base/fail.h"
+#include "base/memory_room.h"
 
 namespace cohort {
 
 namespace {
-
-constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
-
-/// The number that starts a file such as memory.max; unlimited where there is none.
-std::uint64_t limit_in(const std::string& path) {
-  std::ifstream file(path);
-  std::uint64_t limit = 0;
-  return file >> limit ? limit : kUnlimited;
-}
-
-/// The limit of this process's control group, if it has one.
-std::uint64_t cgroup_limit() {
-  std::ifstream groups("/proc/self/cgroup");
-  std::string line;
-  while (std::getline(groups, line)) {
-    if (line.starts_with("0::")) return limit_in("/sys/fs/cgroup" + line.substr(3) + "/memory.max");
-  }
-  return kUnlimited;
-}
-
-/// What the kernel could still give: free and reclaimable memory, and swap.
-std::uint64_t machine_limit() {
-  std::ifstream file("/proc/meminfo");
-  std::string name, unit;
-  std::uint64_t kibibytes = 0, sum = 0;
-  bool known = false;
-  while (file >> name >> kibibytes && std::getline(file, unit)) {
-    if (name == "MemAvailable:" || name == "SwapFree:") {
-      sum += kibibytes * 1024;
-      known = true;
-    }
-  }
-  return known ? sum : kUnlimited;
-}
 
 [[noreturn]] void fail_no_room(std::size_t bytes) {
   const std::size_t mebibytes = (bytes + (1 << 20) - 1) >> 20;
@@ -58,10 +24,9 @@ std::uint64_t machine_limit() {
        mebibytes);
 }
 
-/// Reserves every page now, of which `missing` bytes are not there yet. The kernel would rather
-/// kill a process than refuse memory it has not, so what clearly cannot fit is not tried.
+/// Reserves every page now, of which `missing` bytes are not there yet.
 void reserve(const UniqueFd& fd, std::size_t bytes, std::size_t missing) {
-  if (missing > std::min(machine_limit(), cgroup_limit())) fail_no_room(bytes);
+  if (missing > memory_room()) fail_no_room(bytes);
   const auto length = static_cast<off_t>(bytes);
   int result = 0;
   do {
@@ -115,7 +80,7 @@ SharedMemory SharedMemory::create(std::size_t bytes, Pages pages) {
 }
 
 SharedMemory SharedMemory::attach(const std::string& path, Pages pages) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!fd && errno == ENOENT) {
     fail(ErrorCode::peer_lost,
          "The shared memory {} is not there: the process that made it has ended.", path);
@@ -123,7 +88,9 @@ SharedMemory SharedMemory::attach(const std::string& path, Pages pages) {
   if (!fd) fail_errno("Cannot open the shared memory " + path);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) fail_errno("Cannot tell the size of " + path);
-  if (!S_ISREG(status.st_mode) || status.st_size <= 0) {
+  // Others name the path: only memory without a name can be asked for its seals, no file can.
+  const bool is_memory = ::fcntl(fd.get(), F_GET_SEALS) >= 0;
+  if (!S_ISREG(status.st_mode) || status.st_size <= 0 || !is_memory) {
     fail(ErrorCode::corrupt, "{} is not shared memory of Cohort.", path);
   }
   return SharedMemory(std::move(fd), static_cast<std::size_t>(status.st_size), pages);

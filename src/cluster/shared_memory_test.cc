@@ -3,12 +3,16 @@
 #include <cohort/error.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "base/files.h"
 
 namespace cohort {
 namespace {
@@ -109,6 +113,17 @@ TEST(SharedMemory, KeepsWhatStandsThereWhenItGrowsAndGivesBackTheRest) {
   memory.resize(3 * kPage);
   EXPECT_EQ(memory.data()[kPage], std::byte{7});
   EXPECT_EQ(memory.data()[2 * kPage], std::byte{0}) << "what is new is zeroed";
+}
+
+/// Others say where their memory is; what they say must not make us write to a file.
+TEST(SharedMemory, AFileOfADiskIsNoMemory) {
+  const TemporaryFolder folder;
+  struct statfs system {};
+  ASSERT_EQ(::statfs(folder.path().c_str(), &system), 0);
+  if (system.f_type == TMPFS_MAGIC) GTEST_SKIP() << "files are memory here";
+  const auto path = folder.path() / "file";
+  write_file_atomically(path, std::string(4096, 'x'));
+  EXPECT_THROW(SharedMemory::attach(path), Error);
 }
 
 }  // namespace

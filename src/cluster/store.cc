@@ -1,22 +1,19 @@
 #include "cluster/store.h"
 
-#include <charconv>
-
+#include "base/checked.h"
+#include "base/excerpt.h"
 #include "base/fail.h"
+#include "base/parse_integer.h"
 
 namespace cohort {
 
 namespace {
 
 std::int64_t parse_counter(const std::string& key, const std::string& value) {
-  std::int64_t number = 0;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc() || stop != end) {
-    fail(ErrorCode::invalid,
-         "The key \"{}\" of the store holds \"{}\", which is not a counter to add to.", key, value);
-  }
-  return number;
+  if (const auto number = parse_integer(value)) return *number;
+  fail(ErrorCode::invalid,
+       "The key \"{}\" of the store holds \"{}\", which is not a counter to add to.", excerpt(key),
+       excerpt(value));
 }
 
 }  // namespace
@@ -39,15 +36,19 @@ std::string MemoryStore::get(const std::string& key, Deadline deadline) {
 }
 
 std::int64_t MemoryStore::add(const std::string& key, std::int64_t amount) {
-  std::int64_t sum = amount;
+  std::optional<std::int64_t> sum;
   {
     const std::lock_guard lock(mutex_);
-    const auto [entry, is_new] = values_.try_emplace(key, "0");
-    sum += parse_counter(key, entry->second);
-    entry->second = std::to_string(sum);
+    const auto entry = values_.find(key);
+    sum = checked_sum(amount, entry == values_.end() ? 0 : parse_counter(key, entry->second));
+    if (!sum) {
+      fail(ErrorCode::invalid, "The counter \"{}\" of the store cannot count that far.",
+           excerpt(key));
+    }
+    values_[key] = std::to_string(*sum);
   }
   changed_.notify_all();
-  return sum;
+  return *sum;
 }
 
 std::optional<std::string> MemoryStore::find(const std::string& key) {

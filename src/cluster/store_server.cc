@@ -7,12 +7,13 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <stdexcept>
 #include <system_error>
 #include <vector>
 
+#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/parse_integer.h"
 #include "cluster/tcp_socket.h"
 
 namespace cohort {
@@ -33,11 +34,8 @@ bool send_some(const UniqueFd& socket, std::string& bytes) {
 }
 
 std::int64_t parse_amount(const std::string& text) {
-  try {
-    return std::stoll(text);
-  } catch (const std::logic_error&) {
-    fail(ErrorCode::invalid, "\"{}\" is not a number to add to a counter.", text);
-  }
+  if (const auto amount = parse_integer(text)) return *amount;
+  fail(ErrorCode::invalid, "\"{}\" is not a number to add to a counter.", excerpt(text));
 }
 
 }  // namespace

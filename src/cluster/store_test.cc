@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <limits>
 #include <thread>
 
 #include "cluster/store_message.h"
@@ -139,6 +140,38 @@ TEST_P(StoreTest, RefusesToAddToText) {
   const Error error = error_of([&] { store.add("name", 1); });
   EXPECT_EQ(error.code(), ErrorCode::invalid);
   EXPECT_THAT(error.what(), HasSubstr("\"name\""));
+}
+
+TEST_P(StoreTest, RefusesSumsThatOverflowAndQuotesLittle) {
+  Store& store = client();
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(store.add("count", kMost), kMost);
+  const Error too_far = error_of([&] { store.add("count", 1); });
+  EXPECT_THAT(too_far.what(), HasSubstr("cannot count that far"));
+  EXPECT_EQ(store.add("count", -kMost), 0);
+  store.set("count", std::string(100'000, '1'));
+  const Error no_counter = error_of([&] { store.add("count", 1); });
+  EXPECT_LT(std::string(no_counter.what()).size(), 300u);
+}
+
+TEST(StoreServer, RefusesAnAmountThatIsNoNumber) {
+  StoreServer server(kLoopback, 0);
+  server.start();
+  const UniqueFd socket = connect_to(kLoopback, server.port(), soon());
+  for (const std::string amount : {"12abc", "", "9223372036854775808", "x"}) {
+    const std::string wire = encode_store_message({Kind::add, 1, "count", amount});
+    ASSERT_EQ(::write(socket.get(), wire.data(), wire.size()), std::ssize(wire));
+    std::string answer;
+    std::optional<StoreMessage> message;
+    while (!(message = decode_store_message(answer))) {
+      char buffer[256];
+      ASSERT_TRUE(wait_for_socket(socket, POLLIN, soon()));
+      const auto got = ::read(socket.get(), buffer, sizeof buffer);
+      ASSERT_GT(got, 0);
+      answer.append(buffer, static_cast<std::size_t>(got));
+    }
+    EXPECT_EQ(message->kind, Kind::refused) << amount;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, StoreTest, ::testing::Values(false, true),

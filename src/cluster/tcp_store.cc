@@ -6,7 +6,9 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/excerpt.h"
 #include "base/fail.h"
+#include "base/parse_integer.h"
 #include "cluster/tcp_socket.h"
 
 namespace cohort {
@@ -32,7 +34,9 @@ std::string TcpStore::get(const std::string& key, Deadline deadline) {
 std::int64_t TcpStore::add(const std::string& key, std::int64_t amount) {
   const std::string sum =
       ask({StoreMessage::Kind::add, 0, key, std::to_string(amount)}, Deadline::in(kPromptAnswer));
-  return std::stoll(sum);
+  if (const auto number = parse_integer(sum)) return *number;
+  fail(ErrorCode::corrupt, "The store at {} answers \"{}\" where it should have a sum.", server_,
+       excerpt(sum));
 }
 
 std::string TcpStore::local_address() const {

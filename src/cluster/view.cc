@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/excerpt.h"
 #include "base/fail.h"
 
 namespace cohort {
@@ -26,11 +27,12 @@ View view_from(const std::string& text) {
   View view;
   std::string purpose;
   if (!(words >> view.epoch >> purpose) || (purpose != "close" && purpose != "train")) {
-    fail(ErrorCode::corrupt, "\"{}\" does not describe a group of workers", text);
+    fail(ErrorCode::corrupt, "\"{}\" does not describe a group of workers", excerpt(text));
   }
   view.closing = purpose == "close";
   for (int worker = 0; words >> worker;) view.workers.push_back(worker);
-  if (!words.eof()) fail(ErrorCode::corrupt, "\"{}\" has a worker that is no number", text);
+  if (!words.eof())
+    fail(ErrorCode::corrupt, "\"{}\" has a worker that is no number", excerpt(text));
   return view;
 }
 

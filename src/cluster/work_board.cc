@@ -16,7 +16,11 @@ void check_left(const WorkLeft& left) {
   }
   for (const Claim& piece : left.again) {
     const bool is_part = piece.step >= 0 && piece.part >= 0 && piece.part < left.parts;
-    if (is_part && piece.step * left.parts + piece.part < left.next) continue;
+    // Compared by steps: their product with the parts may have no room in a number.
+    const bool is_before =
+        piece.step < left.next / left.parts ||
+        (piece.step == left.next / left.parts && piece.part < left.next % left.parts);
+    if (is_part && is_before) continue;
     fail(ErrorCode::invalid,
          "a work board shall hand out part {} of step {} again, of {} parts a step; it was not "
          "handed out before",

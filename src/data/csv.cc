@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/nearest_name.h"
@@ -60,7 +61,7 @@ void read_row(Table& table, const std::vector<std::string>& fields, std::int64_t
     if (i == table.target) {
       if (fields[i].empty()) {
         fail(ErrorCode::invalid, "{} line {}, column \"{}\": the target is missing", file, line,
-             table.columns[i]);
+             excerpt(table.columns[i]));
       }
       table.labels.add(fields[i], line);
       continue;
@@ -68,7 +69,7 @@ void read_row(Table& table, const std::vector<std::string>& fields, std::int64_t
     const auto number = parse_number(fields[i]);
     if (!number) {
       fail(ErrorCode::invalid, "{} line {}, column \"{}\": \"{}\" is not a number", file, line,
-           table.columns[i], fields[i]);
+           excerpt(table.columns[i]), excerpt(fields[i]));
     }
     table.features.push_back(static_cast<float>(*number));
   }
@@ -130,11 +131,15 @@ std::vector<std::int64_t> all_rows(const Table& table) {
   return rows;
 }
 
+std::string listed(const std::vector<std::string>& columns) {
+  return excerpt(fmt::format("{}", fmt::join(columns, ", ")), 200);
+}
+
 void check_same_columns(const Table& train, const Table& validation) {
   if (train.columns == validation.columns) return;
   fail(ErrorCode::invalid, "the columns of {} ({}) are not those of {} ({})",
-       validation.labels.file, fmt::join(validation.columns, ", "), train.labels.file,
-       fmt::join(train.columns, ", "));
+       validation.labels.file, listed(validation.columns), train.labels.file,
+       listed(train.columns));
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/fail.h"
+#include "base/memory_room.h"
 #include "base/nearest_name.h"
 #include "base/random.h"
 #include "data/digits.h"
@@ -14,6 +16,21 @@ namespace {
 
 constexpr std::int64_t kDefaultFeatures = 16;
 constexpr std::int64_t kDefaultBlobs = 4;
+
+/// That a sample of `features` floats, its target and what it is drawn from take, of all samples
+/// and classes together, fits into memory.
+void check_size(std::int64_t samples, std::int64_t features, std::int64_t classes) {
+  const std::int64_t sample_bytes = 4, centre_bytes = 8;
+  const auto drawn = checked_product(samples, features, sample_bytes);
+  const auto centres = checked_product(classes, features, centre_bytes);
+  const auto bytes = drawn && centres ? checked_sum(*drawn, *centres) : std::nullopt;
+  if (!bytes) {
+    fail(ErrorCode::invalid,
+         "{} samples of {} features and {} classes are more than any memory can hold", samples,
+         features, classes);
+  }
+  check_memory_room("generated data", static_cast<std::uint64_t>(*bytes));
+}
 
 struct Generated {
   std::shared_ptr<const Dataset> samples;
@@ -28,6 +45,8 @@ Generated digits(const DataOptions& options, std::uint64_t seed) {
   if (options.classes > 10) {
     fail(ErrorCode::invalid, "classes is {}; there are 10 digits", options.classes);
   }
+  const std::int64_t floats_in_pixels = 28 * 28 / 4;
+  check_size(options.samples, floats_in_pixels, 1);
   Generated made;
   made.spec.input_shape = {1, 28, 28};
   made.spec.outputs = options.classes == 0 ? 10 : options.classes;
@@ -42,6 +61,7 @@ Generated digits(const DataOptions& options, std::uint64_t seed) {
 Generated blobs(const DataOptions& options, std::uint64_t seed) {
   const std::int64_t features = options.features == 0 ? kDefaultFeatures : options.features;
   const std::int64_t classes = options.classes == 0 ? kDefaultBlobs : options.classes;
+  check_size(options.samples, features, classes);
   Random random(seed);
   std::vector<double> centres(static_cast<std::size_t>(classes * features));
   for (double& value : centres) value = random.uniform(-1, 1);
@@ -67,6 +87,7 @@ Generated regression(const DataOptions& options, std::uint64_t seed) {
     fail(ErrorCode::invalid, "classes is {}; regression has none, leave it out", options.classes);
   }
   const std::int64_t features = options.features == 0 ? kDefaultFeatures : options.features;
+  check_size(options.samples, features, 1);
   Random random(seed);
   std::vector<double> weights(static_cast<std::size_t>(features));
   for (double& weight : weights) weight = random.uniform(-1, 1);
@@ -107,6 +128,8 @@ void check(const DataOptions& options) {
 
 LoadedData load_generated(const DataOptions& options, std::uint64_t seed) {
   check(options);
+  check_memory_room("the order of the samples",
+                    2 * sizeof(std::int64_t) * static_cast<std::uint64_t>(options.samples));
   Split split = split_samples("generated data", options.samples, options.validation_fraction, seed);
   Generated made = options.task == "digits"  ? digits(options, seed)
                    : options.task == "blobs" ? blobs(options, seed)

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "data/mapped_file.h"
 
@@ -39,19 +40,17 @@ std::vector<std::int64_t> read_shape(const std::string& file, std::span<const st
 
 void check_size(const std::string& file, std::size_t found,
                 const std::vector<std::int64_t>& shape) {
-  std::size_t expected = 1;
-  bool too_large = false;
-  for (const std::int64_t size : shape) {
-    too_large |= __builtin_mul_overflow(expected, static_cast<std::size_t>(size), &expected);
-  }
-  expected += 4 + 4 * shape.size();
-  if (!too_large && found == expected) return;
-  const char* wrong = too_large || found < expected ? "truncated" : "too long";
+  const auto header = static_cast<std::int64_t>(4 + 4 * shape.size());
+  const auto values = checked_product(std::span(shape));
+  const auto expected = values ? checked_sum(*values, header) : std::nullopt;
+  if (expected == static_cast<std::int64_t>(found)) return;
+  const bool shorter = !expected || static_cast<std::int64_t>(found) < *expected;
+  const char* wrong = shorter ? "truncated" : "too long";
   fail(ErrorCode::corrupt,
        "{} is {}: its header announces {} values, so {} bytes were expected, "
        "but it has {}",
        file, wrong, fmt::join(shape, "x"),
-       too_large ? std::string("far more") : std::to_string(expected), found);
+       expected ? std::to_string(*expected) : std::string("far more"), found);
 }
 
 }  // namespace

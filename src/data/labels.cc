@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/nearest_name.h"
 #include "data/parse_number.h"
@@ -22,7 +23,7 @@ double number_at(const Labels& labels, std::size_t at) {
   const auto number = parse_number(labels.texts[at]);
   if (!number) {
     fail(ErrorCode::invalid, "{} line {}: the target \"{}\" is not a number", labels.file,
-         labels.lines[at], labels.texts[at]);
+         labels.lines[at], excerpt(labels.texts[at]));
   }
   return *number;
 }
@@ -54,7 +55,7 @@ Targets::Targets(const DataOptions& options, const Labels& train)
     if (number != std::floor(number)) {
       fail(ErrorCode::invalid,
            "{} line {}: the target {} is not a class; set task = \"values\" to predict numbers",
-           train.file, train.lines[i], train.texts[i]);
+           train.file, train.lines[i], excerpt(train.texts[i]));
     }
     numbers_[number] = 0;
   }
@@ -62,7 +63,7 @@ Targets::Targets(const DataOptions& options, const Labels& train)
   count_up(names_);
   if (outputs() < 2) {
     fail(ErrorCode::invalid, "{}: all samples are of the class \"{}\"; at least 2 are needed",
-         train.file, train.texts.empty() ? "" : train.texts[0]);
+         train.file, train.texts.empty() ? "" : excerpt(train.texts[0]));
   }
 }
 
@@ -79,7 +80,7 @@ std::int64_t Targets::id_of(const Labels& labels, std::size_t at) const {
     return found->second;
   }
   fail(ErrorCode::invalid, "{} line {}: the class \"{}\" does not occur in the training data",
-       labels.file, labels.lines[at], labels.texts[at]);
+       labels.file, labels.lines[at], excerpt(labels.texts[at]));
 }
 
 torch::Tensor Targets::convert(const Labels& labels) const {

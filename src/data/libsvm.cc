@@ -7,8 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
+#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/memory_room.h"
 #include "data/labels.h"
 #include "data/parse_number.h"
 #include "data/split.h"
@@ -16,7 +19,12 @@
 namespace cohort {
 namespace {
 
-constexpr std::int64_t kLargestDenseBytes = std::int64_t{16} << 30;
+/// The samples become a dense table, so a few bytes of text can ask for any amount of memory. A
+/// table is made where it is small, where it is not absurdly larger than the file (real files that
+/// are sparse are about 100 times as large), or where the job itself says how wide it is.
+constexpr std::int64_t kMostFeatures = 1 << 24;
+constexpr std::int64_t kSmallBytes = 256 << 20;
+constexpr std::int64_t kLargestGrowth = 1000;
 
 struct Entry {
   std::int64_t row;
@@ -26,7 +34,8 @@ struct Entry {
 
 struct SparseTable {
   std::vector<Entry> entries;
-  std::int64_t width = 0;  ///< The largest index.
+  std::int64_t width = 0;       ///< The largest index.
+  std::int64_t file_bytes = 0;  ///< Of the text it was read from.
   Labels labels;
 
   std::int64_t rows() const { return static_cast<std::int64_t>(labels.texts.size()); }
@@ -50,11 +59,15 @@ void read_pair(SparseTable& table, std::string_view word, std::int64_t line, std
       colon == std::string_view::npos ? std::nullopt : parse_number(word.substr(colon + 1));
   if (!value || parsed.ec != std::errc() || parsed.ptr != word.data() + colon) {
     fail(ErrorCode::invalid, "{} line {}: \"{}\" is not of the form index:value", table.labels.file,
-         line, word);
+         line, excerpt(word));
   }
   if (index <= before) {
     fail(ErrorCode::invalid, "{} line {}: index {} comes after {}; indices start at 1 and ascend",
          table.labels.file, line, index, before);
+  }
+  if (index > kMostFeatures) {
+    fail(ErrorCode::invalid, "{} line {}: index {} is too large; there can be {} features",
+         table.labels.file, line, index, kMostFeatures);
   }
   before = index;
   table.width = std::max(table.width, index);
@@ -68,7 +81,7 @@ void read_line(SparseTable& table, std::string_view text, std::int64_t line) {
   if (label.empty()) return;
   if (!parse_number(label)) {
     fail(ErrorCode::invalid, "{} line {}: the label \"{}\" is not a number", table.labels.file,
-         line, label);
+         line, excerpt(label));
   }
   table.labels.add(std::string(label), line);
   std::int64_t before = 0;
@@ -80,6 +93,7 @@ void read_line(SparseTable& table, std::string_view text, std::int64_t line) {
 SparseTable read_table(const std::string& path) {
   const std::string content = read_file(path);
   SparseTable table;
+  table.file_bytes = static_cast<std::int64_t>(content.size());
   table.labels.file = path;
   std::string_view rest = content;
   for (std::int64_t line = 1; !rest.empty(); ++line) {
@@ -91,16 +105,25 @@ SparseTable read_table(const std::string& path) {
   return table;
 }
 
-torch::Tensor dense(const SparseTable& table, std::int64_t width) {
+void check_dense_size(const SparseTable& table, std::int64_t width, bool width_is_given) {
+  const std::int64_t float_bytes = sizeof(float);
+  const auto bytes = checked_product(table.rows(), width, float_bytes);
+  const std::int64_t fitting = std::max(kSmallBytes, table.file_bytes * kLargestGrowth);
+  if (!bytes || (*bytes > fitting && !width_is_given)) {
+    fail(ErrorCode::invalid,
+         "{} has {} bytes, {} samples and indices up to {}, which is out of proportion; if that is "
+         "right, set data.features = {}",
+         table.labels.file, table.file_bytes, table.rows(), table.width, width);
+  }
+  check_memory_room(table.labels.file + " as a dense table", static_cast<std::uint64_t>(*bytes));
+}
+
+torch::Tensor dense(const SparseTable& table, std::int64_t width, bool width_is_given) {
   if (table.width > width) {
     fail(ErrorCode::invalid, "{} has a feature with index {}, but features is {}",
          table.labels.file, table.width, width);
   }
-  if (width > kLargestDenseBytes / 4 / table.rows()) {
-    fail(ErrorCode::unsupported,
-         "{} has {} samples and indices up to {}; as a dense table that is more than {} GiB",
-         table.labels.file, table.rows(), width, kLargestDenseBytes >> 30);
-  }
+  check_dense_size(table, width, width_is_given);
   torch::Tensor result = torch::zeros({table.rows(), width});
   auto* values = result.data_ptr<float>();
   for (const Entry& entry : table.entries) values[entry.row * width + entry.column] = entry.value;
@@ -115,15 +138,16 @@ LoadedData load_libsvm(const DataOptions& options, std::uint64_t seed) {
   const Targets targets(options, table.labels);
   SparseTable validation;
   if (!options.validation_path.empty()) validation = read_table(options.validation_path);
-  const std::int64_t width =
-      options.features > 0 ? options.features : std::max(table.width, validation.width);
+  const bool given = options.features > 0;
+  const std::int64_t width = given ? options.features : std::max(table.width, validation.width);
   if (width == 0) fail(ErrorCode::invalid, "{} has labels but no features", options.path);
 
   LoadedData data;
   data.spec = {.input_shape = {width}, .classes = targets.classes(), .outputs = targets.outputs()};
-  data.train = std::make_shared<TensorDataset>(dense(table, width), targets.convert(table.labels));
+  data.train =
+      std::make_shared<TensorDataset>(dense(table, width, given), targets.convert(table.labels));
   if (!options.validation_path.empty()) {
-    data.validation = std::make_shared<TensorDataset>(dense(validation, width),
+    data.validation = std::make_shared<TensorDataset>(dense(validation, width, given),
                                                       targets.convert(validation.labels));
     return data;
   }

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 namespace cohort {
 
@@ -16,7 +17,8 @@ std::optional<double> parse_number(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  if (error != std::errc() || end != text.data() + text.size() || !(std::abs(value) <= kLargest)) {
     return std::nullopt;
   }
   return value;

@@ -16,7 +16,7 @@ Slice worker_slice(std::int64_t samples, int rank, int world) {
 }
 
 std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch) {
-  return (samples + batch - 1) / batch;
+  return samples / batch + (samples % batch > 0 ? 1 : 0);
 }
 
 Cursor cursor_after(std::int64_t steps, std::int64_t samples, std::int64_t batch) {

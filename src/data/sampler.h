@@ -10,6 +10,11 @@ namespace cohort {
 /// smaller. Every worker takes its *slice* of every global batch, so N workers together see what
 /// one would.
 
+/// The longest training, and the most parts that a step's batch is cut into: what can be counted
+/// part by part, with room for who has taken one, in 64 bits.
+inline constexpr std::int64_t kMostSteps = 10'000'000'000;
+inline constexpr std::int64_t kMostParts = 4096;
+
 /// A half-open range.
 struct Slice {
   std::int64_t begin = 0;

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "base/fail.h"
+#include "base/parse_integer.h"
 
 namespace cohort {
 namespace {
@@ -33,7 +34,11 @@ void settle(PeerBoxes& boxes, Store& store, const SettleOptions& options,
     counted |= first;
     settled = store.add(options.key, first ? 1 : 0);
     if (settled >= options.world) break;
-    if (settled < 0) give_up_on(std::stoi(store.get(lost_key(options), options.deadline)));
+    if (settled < 0) {
+      const auto lost =
+          parse_integer(store.get(lost_key(options), options.deadline), 0, options.world - 1);
+      give_up_on(static_cast<int>(lost.value_or(0)));
+    }
     if (const auto lost = boxes.lost_peer()) {
       store.set(lost_key(options), std::to_string(*lost));
       store.add(options.key, kGivenUp);

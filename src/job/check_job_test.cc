@@ -79,7 +79,7 @@ TEST(CheckJob, LayersOfAProgram) {
   EXPECT_THAT(with_layer(layer_of("liner", 3)),
               HasSubstr("model.layers[2].type \"liner\" is unknown"));
   EXPECT_THAT(with_layer(layer_of("linear", -3)),
-              HasSubstr("model.layers[2].out must be at least 0, but is -3"));
+              HasSubstr("model.layers[2].out must be from 0 to 16777216, but is -3"));
   LayerOptions branch = layer_of("residual");
   branch.layers = {layer_of("rleu")};
   EXPECT_THAT(with_layer(branch), HasSubstr("model.layers[2].layers[1].type \"rleu\" is unknown"));
@@ -126,7 +126,7 @@ TEST(CheckJob, LimitsHoldForProgramsToo) {
 
 TEST(CheckJob, CheckpointsAreKeptInTwosAndMore) {
   EXPECT_THAT(objection([](Job& j) { j.checkpoint.keep = 1; }),
-              HasSubstr("checkpoint.keep must be at least 2, but is 1"));
+              HasSubstr("checkpoint.keep must be from 2 to 1000000, but is 1"));
   EXPECT_THAT(objection([](Job& j) { j.checkpoint.every_seconds = -1; }),
               HasSubstr("checkpoint.every_seconds"));
   EXPECT_THAT(objection([](Job& j) { j.checkpoint.every_steps = -1; }),

@@ -93,11 +93,11 @@ TEST(JobFileErrors, ValueOutsideItsLimits) {
   EXPECT_EQ(message_of("[cluster]\nworkers = 0\n"),
             "job.toml:2: cluster.workers must be from 1 to 4096, but is 0");
   EXPECT_EQ(message_of("[train]\nbatch = -4\n"),
-            "job.toml:2: train.batch must be at least 1, but is -4");
+            "job.toml:2: train.batch must be from 1 to 16777216, but is -4");
   EXPECT_EQ(message_of("[cluster]\ntimeout_seconds = inf\n"),
             "job.toml:2: cluster.timeout_seconds must be a finite number, but is inf");
   EXPECT_EQ(message_of("[model]\nhidden = [3, 0]\n"),
-            "job.toml:2: Every number of model.hidden must be at least 1, but is 0");
+            "job.toml:2: Every number of model.hidden must be from 1 to 16777216, but is 0");
 }
 
 TEST(JobFileErrors, UnknownNameOffersTheKnownOnes) {

@@ -118,7 +118,7 @@ TEST(JobFile, OverridesComeAfterTheFileInTheirOrder) {
 }
 
 TEST(JobFile, OverrideCannotSmuggleASecondKey) {
-  EXPECT_EQ(load_text("", {"job.name=x\nvalue2 = 1"}).name, "x\nvalue2 = 1");
+  EXPECT_EQ(load_text("", {"data.path=x\nvalue2 = 1"}).data.path, "x\nvalue2 = 1");
 }
 
 /// Another legal value than the default, for every type of key.
@@ -126,9 +126,10 @@ struct Change {
   const Limits& limits;
   void operator()(std::string& value) const {
     const std::string before = value;
-    value =
-        limits.choices.empty() ? "a \"quoted\" \\ line\nof text, \xc3\xa9" : limits.choices.back();
-    if (value == before && !limits.choices.empty()) value = limits.choices.front();
+    value = "a \"quoted\" \\ word, \xc3\xa9";
+    if (!limits.plain_name) value += "\nand a line";
+    if (limits.choices.empty()) return;
+    value = limits.choices.back() == before ? limits.choices.front() : limits.choices.back();
   }
   void operator()(std::int64_t& value) const {
     value = static_cast<std::int64_t>(std::min(static_cast<double>(value) + 3, limits.most));

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "data/load_data.h"
+#include "data/sampler.h"
 #include "job/key_table.h"
 #include "model/presets.h"
 #include "strategy/strategy.h"
@@ -21,12 +22,6 @@ Owner owner_of(Member Owner::*);
 template <auto first, auto... rest>
 constexpr auto in = &member_of<decltype(owner_of(first)), first, rest...>;
 
-Limits at_least(double least) {
-  Limits limits;
-  limits.least = least;
-  return limits;
-}
-
 Limits between(double least, double most) {
   Limits limits;
   limits.least = least;
@@ -40,11 +35,27 @@ Limits choice(std::vector<std::string> choices) {
   return limits;
 }
 
+/// The name of a file or folder in one that we choose.
+Limits plain_name() {
+  Limits limits;
+  limits.plain_name = true;
+  return limits;
+}
+
 using Keys = std::vector<Key<Job>>;
+
+/// Ranges that several keys have. They are far beyond what anybody trains, and near enough that no
+/// product of two of them overflows.
+constexpr double kSteps = kMostSteps;
+constexpr double kWidest = 1 << 24;       // Features, channels, classes, samples of a batch.
+constexpr double kLongestSide = 1 << 16;  // Windows and what is added around a picture.
+constexpr double kMostProcesses = kMostParts;
+constexpr double kLargestRate = 1e30;  // Of learning; floats end at 3e38.
 
 Keys model_and_data_keys() {
   return {
-      {"job.name", in<&Job::name>, "What the run is called; its folder is named after it."},
+      {"job.name", in<&Job::name>, "What the run is called; its folder is named after it.",
+       plain_name()},
       {"job.seed", in<&Job::seed>,
        "Fixes the first weights, the order of the samples and every other random number."},
 
@@ -52,13 +63,13 @@ Keys model_and_data_keys() {
        "A ready network. Exactly one of `preset`, `layers` and `torchscript` is set.",
        choice(preset_names())},
       {"model.hidden", in<&Job::model, &ModelOptions::hidden>,
-       "`mlp`: the widths of the layers between input and output.", at_least(1)},
+       "`mlp`: the widths of the layers between input and output.", between(1, kWidest)},
       {"model.width", in<&Job::model, &ModelOptions::width>,
-       "`gpt-mini`, `resnet8`: the width; 0 is the preset's own.", at_least(0)},
+       "`gpt-mini`, `resnet8`: the width; 0 is the preset's own.", between(0, kWidest)},
       {"model.depth", in<&Job::model, &ModelOptions::depth>,
-       "`gpt-mini`: the number of transformer blocks; 0 is the preset's own.", at_least(0)},
+       "`gpt-mini`: the number of transformer blocks; 0 is the preset's own.", between(0, 1000)},
       {"model.heads", in<&Job::model, &ModelOptions::heads>,
-       "`gpt-mini`: attention heads of a block; 0 is the preset's own.", at_least(0)},
+       "`gpt-mini`: attention heads of a block; 0 is the preset's own.", between(0, kLongestSide)},
       {"model.layers", in<&Job::model, &ModelOptions::layers>,
        "The network layer by layer; input sizes are inferred."},
       {"model.torchscript", in<&Job::model, &ModelOptions::torchscript>,
@@ -81,17 +92,17 @@ Keys model_and_data_keys() {
        "the default) or a number (`values`).",
        choice({"digits", "blobs", "regression", "classes", "values"})},
       {"data.samples", in<&Job::data, &DataOptions::samples>, "`generated`: how many samples.",
-       at_least(1)},
+       between(1, 1e9)},
       {"data.features", in<&Job::data, &DataOptions::features>,
        "`generated`, `libsvm`: features of a sample; 0 is the task's own number, or the largest "
        "index in the file.",
-       at_least(0)},
+       between(0, kWidest)},
       {"data.classes", in<&Job::data, &DataOptions::classes>,
-       "`generated`: number of classes; 0 is the task's own.", at_least(0)},
+       "`generated`: number of classes; 0 is the task's own.", between(0, kWidest)},
       {"data.context", in<&Job::data, &DataOptions::context>,
-       "`text`: characters the model sees at a time.", at_least(1)},
+       "`text`: characters the model sees at a time.", between(1, kWidest)},
       {"data.noise", in<&Job::data, &DataOptions::noise>,
-       "`generated`: how much chance there is in the samples.", at_least(0)},
+       "`generated`: how much chance there is in the samples.", between(0, 1e6)},
   };
 }
 
@@ -99,57 +110,58 @@ Keys train_keys() {
   return {
       {"train.epochs", in<&Job::train, &TrainOptions::epochs>,
        "Passes over the training samples. Exactly one of `epochs` and `steps` is set.",
-       at_least(0)},
+       between(0, 1e9)},
       {"train.steps", in<&Job::train, &TrainOptions::steps>, "Updates of the parameters.",
-       at_least(0)},
+       between(0, kSteps)},
       {"train.batch", in<&Job::train, &TrainOptions::batch>,
-       "Samples of one step, all workers together.", at_least(1)},
+       "Samples of one step, all workers together.", between(1, kWidest)},
       {"train.loss", in<&Job::train, &TrainOptions::loss>, "What is made small.",
        choice({"cross-entropy", "mean-squared-error"})},
       {"train.optimizer.kind", in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::kind>,
        "`sgd`, `adam`, `adamw` or `adagrad`; all numbers mean what they mean in torch::optim."},
       {"train.optimizer.lr", in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::lr>,
-       "The learning rate."},
+       "The learning rate.", between(0, kLargestRate)},
       {"train.optimizer.momentum",
        in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::momentum>,
-       "`sgd`: how much of the last update is kept."},
+       "`sgd`: how much of the last update is kept.", between(0, 1)},
       {"train.optimizer.nesterov",
        in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::nesterov>,
        "`sgd`: Nesterov's form of momentum."},
       {"train.optimizer.weight_decay",
        in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::weight_decay>,
-       "Pulls the weights towards zero."},
+       "Pulls the weights towards zero.", between(0, kLargestRate)},
       {"train.optimizer.beta1", in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::beta1>,
-       "`adam`, `adamw`: memory of the mean gradient."},
+       "`adam`, `adamw`: memory of the mean gradient.", between(0, 1)},
       {"train.optimizer.beta2", in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::beta2>,
-       "`adam`, `adamw`: memory of the squared gradient."},
+       "`adam`, `adamw`: memory of the squared gradient.", between(0, 1)},
       {"train.optimizer.epsilon",
        in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::epsilon>,
-       "`adam`, `adamw`, `adagrad`: keeps divisions finite; 0 is torch's default."},
+       "`adam`, `adamw`, `adagrad`: keeps divisions finite; 0 is torch's default.",
+       between(0, kLargestRate)},
       {"train.optimizer.lr_decay",
        in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::lr_decay>,
-       "`adagrad`: how fast the rate falls."},
+       "`adagrad`: how fast the rate falls.", between(0, kLargestRate)},
       {"train.schedule.kind", in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::kind>,
        "How the learning rate changes: `constant`, `step` or `cosine`."},
       {"train.schedule.warmup_steps",
        in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::warmup_steps>,
-       "The rate grows linearly over these first steps."},
+       "The rate grows linearly over these first steps.", between(0, kSteps)},
       {"train.schedule.step_size",
        in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::step_size>,
-       "`step`: steps between two cuts of the rate."},
+       "`step`: steps between two cuts of the rate.", between(0, kSteps)},
       {"train.schedule.gamma", in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::gamma>,
-       "`step`: what a cut multiplies the rate by."},
+       "`step`: what a cut multiplies the rate by.", between(0, kLargestRate)},
       {"train.schedule.final_lr",
        in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::final_lr>,
-       "`cosine`: the rate of the last step."},
+       "`cosine`: the rate of the last step.", between(0, kLargestRate)},
       {"train.schedule.scale_by_workers",
        in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::scale_by_workers>,
        "Multiply the rate by the number of workers."},
       {"train.clip_norm", in<&Job::train, &TrainOptions::clip_norm>,
-       "The largest norm of all gradients together; 0 clips nothing.", at_least(0)},
+       "The largest norm of all gradients together; 0 clips nothing.", between(0, kLargestRate)},
       {"train.accumulate", in<&Job::train, &TrainOptions::accumulate>,
        "Cut a step's batch into that many parts, computed one after the other to save memory.",
-       at_least(1)},
+       between(1, kWidest)},
       {"train.validate", in<&Job::train, &TrainOptions::validate>,
        "When the validation set is looked at; `epoch` includes the end.",
        choice({"epoch", "end", "never"})},
@@ -166,15 +178,16 @@ Keys strategy_keys() {
        "`allreduce`: how gradients are summed. `auto` takes the shared-memory path where it can.",
        choice({"ring", "direct", "tree", "auto"})},
       {"strategy.bucket_bytes", in<&Job::strategy, &S::bucket_bytes>,
-       "`allreduce`: gradients travel in pieces of about this size.", at_least(1)},
+       "`allreduce`: gradients travel in pieces of about this size.", between(1, 1e12)},
       {"strategy.consistency", in<&Job::strategy, &S::consistency>,
        "`parameter-server`: update with all workers' gradients (`sync`), with each at once "
        "(`async`; `bounded` limits how far workers drift apart), or with the first few (`k-of-n`).",
        choice({"sync", "async", "bounded", "k-of-n"})},
       {"strategy.staleness", in<&Job::strategy, &S::staleness>,
-       "`bounded`: steps that the fastest worker may be ahead of the slowest.", at_least(0)},
+       "`bounded`: steps that the fastest worker may be ahead of the slowest.", between(0, kSteps)},
       {"strategy.quorum", in<&Job::strategy, &S::quorum>,
-       "`k-of-n` and partial averaging: how many pushes make an update.", at_least(0)},
+       "`k-of-n` and partial averaging: how many pushes make an update.",
+       between(0, kMostProcesses)},
       {"strategy.late", in<&Job::strategy, &S::late>,
        "`k-of-n` and partial averaging: what happens to a push that missed its update.",
        choice({"weight", "drop"})},
@@ -182,12 +195,13 @@ Keys strategy_keys() {
        "`parameter-server`: send gradients, or the change of the worker's own parameters.",
        choice({"gradient", "delta"})},
       {"strategy.local_steps", in<&Job::strategy, &S::local_steps>,
-       "`parameter-server` with `push = \"delta\"`: own steps between two pushes.", at_least(1)},
+       "`parameter-server` with `push = \"delta\"`: own steps between two pushes.",
+       between(1, kSteps)},
       {"strategy.weight", in<&Job::strategy, &S::weight>,
        "What a push is multiplied by whose parameters are `staleness` updates old.",
        choice({"none", "1/staleness", "(1+staleness)^-a"})},
       {"strategy.weight_power", in<&Job::strategy, &S::weight_power>,
-       "The a of `(1+staleness)^-a`.", at_least(0)},
+       "The a of `(1+staleness)^-a`.", between(0, 1000)},
       {"strategy.replicas", in<&Job::strategy, &S::replicas>,
        "Strategies with servers: 2 keeps a copy of every shard on another server, brought up to "
        "date before a push is acknowledged.",
@@ -196,12 +210,13 @@ Keys strategy_keys() {
        "`averaging`: wait for all workers, or average as soon as `quorum` have arrived.",
        choice({"sync", "partial"})},
       {"strategy.every", in<&Job::strategy, &S::every>,
-       "`averaging`: own steps between two averages; 0 averages once an epoch.", at_least(0)},
+       "`averaging`: own steps between two averages; 0 averages once an epoch.",
+       between(0, kSteps)},
       {"strategy.outer.kind", in<&Job::strategy, &S::outer, &OuterOptions::kind>,
        "`averaging`: what the centre does with the averaged change of the parameters.",
        choice({"mean", "momentum", "nesterov"})},
       {"strategy.outer.lr", in<&Job::strategy, &S::outer, &OuterOptions::lr>,
-       "`averaging`: how much of the averaged change is taken over."},
+       "`averaging`: how much of the averaged change is taken over.", between(0, kLargestRate)},
       {"strategy.outer.momentum", in<&Job::strategy, &S::outer, &OuterOptions::momentum>,
        "`averaging` with `momentum` or `nesterov`: how much of the last change is kept.",
        between(0, 1)},
@@ -230,9 +245,9 @@ Keys strategy_keys() {
 Keys run_keys() {
   return {
       {"cluster.workers", in<&Job::cluster, &ClusterOptions::workers>,
-       "Workers that share every batch.", between(1, 4096)},
+       "Workers that share every batch.", between(1, kMostProcesses)},
       {"cluster.servers", in<&Job::cluster, &ClusterOptions::servers>,
-       "Parameter servers, for strategies that use them.", at_least(0)},
+       "Parameter servers, for strategies that use them.", between(0, kMostProcesses)},
       {"cluster.engine", in<&Job::cluster, &ClusterOptions::engine>,
        "What moves bytes between workers: shared memory, TCP, or threads of one process.",
        choice({"auto", "shm", "gloo", "inproc"})},
@@ -242,22 +257,23 @@ Keys run_keys() {
       {"cluster.timeout_seconds", in<&Job::cluster, &ClusterOptions::timeout_seconds>,
        "The longest wait for a worker before it is declared lost.", between(0.001, 1e6)},
       {"cluster.threads", in<&Job::cluster, &ClusterOptions::threads>,
-       "BLAS and OpenMP threads of a worker; 0 divides the cores by the workers.", at_least(0)},
+       "BLAS and OpenMP threads of a worker; 0 divides the cores by the workers.",
+       between(0, kMostProcesses)},
       {"cluster.pin", in<&Job::cluster, &ClusterOptions::pin>,
        "Bind every worker to its share of the cores."},
       {"cluster.max_restarts", in<&Job::cluster, &ClusterOptions::max_restarts>,
        "How many lost tasks are replaced within ten minutes, before the run gives up.",
-       at_least(0)},
+       between(0, 1e6)},
       {"cluster.min_workers", in<&Job::cluster, &ClusterOptions::min_workers>,
        "As long as so many workers are left they go on without the lost; 0 needs all.",
-       at_least(0)},
+       between(0, kMostProcesses)},
       {"cluster.silence_warn_seconds", in<&Job::cluster, &ClusterOptions::silence_warn_seconds>,
        "A task that gives no sign of life for so long is warned of.", between(0.1, 1e6)},
       {"cluster.silence_lost_seconds", in<&Job::cluster, &ClusterOptions::silence_lost_seconds>,
        "A task that gives no sign of life for so long is declared lost.", between(0.1, 1e6)},
 
       {"log.every_steps", in<&Job::log, &LogOptions::every_steps>,
-       "Steps between two lines of metrics.jsonl and of the event file.", at_least(1)},
+       "Steps between two lines of metrics.jsonl and of the event file.", between(1, kSteps)},
       {"log.tensorboard", in<&Job::log, &LogOptions::tensorboard>, "Write TensorBoard events."},
       {"log.histograms", in<&Job::log, &LogOptions::histograms>,
        "Histograms of the parameters in the event file, once an epoch."},
@@ -265,14 +281,14 @@ Keys run_keys() {
        "Write trace.json: what every worker did when (opens in Perfetto)."},
 
       {"checkpoint.every_steps", in<&Job::checkpoint, &CheckpointOptions::every_steps>,
-       "Steps between two checkpoints; 0 writes none by steps.", at_least(0)},
+       "Steps between two checkpoints; 0 writes none by steps.", between(0, kSteps)},
       {"checkpoint.every_seconds", in<&Job::checkpoint, &CheckpointOptions::every_seconds>,
        "Seconds between two checkpoints, also where `every_steps` is not reached; 0 writes none by "
        "time.",
-       at_least(0)},
+       between(0, 1e9)},
       {"checkpoint.keep", in<&Job::checkpoint, &CheckpointOptions::keep>,
        "How many of the last checkpoints stay; two at least, so that one of them may be spoiled.",
-       at_least(2)},
+       between(2, 1e6)},
   };
 }
 
@@ -292,18 +308,19 @@ const std::vector<Key<Job>>& job_keys() {
 const std::vector<Key<LayerOptions>>& layer_option_keys() {
   static const std::vector<Key<LayerOptions>> keys = {
       {"type", in<&LayerOptions::type>, "What the layer does."},
-      {"out", in<&LayerOptions::out>, "Features or channels of the output.", at_least(0)},
+      {"out", in<&LayerOptions::out>, "Features or channels of the output.", between(0, kWidest)},
       {"kernel", in<&LayerOptions::kernel>,
        "The side of the window that slides over the picture; 0 is 2 for maxpool and the whole "
        "picture for avgpool.",
-       at_least(0)},
+       between(0, kLongestSide)},
       {"stride", in<&LayerOptions::stride>,
-       "By how much it slides; 0 is 1 for conv2d and the kernel for pools.", at_least(0)},
+       "By how much it slides; 0 is 1 for conv2d and the kernel for pools.",
+       between(0, kLongestSide)},
       {"padding", in<&LayerOptions::padding>, "Rows and columns added around the picture.",
-       at_least(0)},
-      {"heads", in<&LayerOptions::heads>, "Attention heads.", at_least(0)},
+       between(0, kLongestSide)},
+      {"heads", in<&LayerOptions::heads>, "Attention heads.", between(0, kLongestSide)},
       {"vocabulary", in<&LayerOptions::vocabulary>,
-       "How many different ids there are; 0 is the dataset's own number.", at_least(0)},
+       "How many different ids there are; 0 is the dataset's own number.", between(0, 1e9)},
       {"p", in<&LayerOptions::p>,
        "The share of values that are dropped: 0.5 for dropout, 0 for transformer by default.",
        between(0, 1)},

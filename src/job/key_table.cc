@@ -4,11 +4,16 @@
 #include <cmath>
 #include <type_traits>
 
+#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/nearest_name.h"
 
 namespace cohort {
 namespace {
+
+constexpr std::size_t kLongestName = 100;
+constexpr std::size_t kLongestString = 4000;  // Paths end there.
+constexpr std::size_t kLongestList = 10'000;
 
 std::string type_words(const std::string&) {
   return "a string";
@@ -47,19 +52,47 @@ void check_number(Number value, const Limits& limits, const std::string& name) {
     fail(ErrorCode::invalid, "{} must be a finite number, but is {}", name, value);
   }
   if (within >= limits.least && within <= limits.most) return;
-  if (std::isfinite(limits.most)) {
-    fail(ErrorCode::invalid, "{} must be from {} to {}, but is {}", name, limits.least, limits.most,
-         value);
+  fail(ErrorCode::invalid, "{} must be from {} to {}, but is {}", name, limits.least, limits.most,
+       value);
+}
+
+void check_plain_name(const std::string& value, const std::string& name) {
+  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+  if (!value.empty() && value.size() <= kLongestName && value[0] != '.' &&
+      value.find('/') == std::string::npos && std::ranges::none_of(value, is_control)) {
+    return;
   }
-  fail(ErrorCode::invalid, "{} must be at least {}, but is {}", name, limits.least, value);
+  fail(ErrorCode::invalid,
+       "{} must be 1 to {} characters that can name a folder (no \"/\", no control character, no "
+       "\".\" in front), but is \"{}\"",
+       name, kLongestName, excerpt(value));
+}
+
+void check_string(const std::string& value, const std::string& preset, const Limits& limits,
+                  const std::string& name) {
+  if (value.size() > kLongestString || value.find('\0') != std::string::npos) {
+    fail(ErrorCode::invalid, "{} must be at most {} characters, none of them NUL, but is \"{}\"",
+         name, kLongestString, excerpt(value));
+  }
+  if (limits.plain_name) check_plain_name(value, name);
+  if (!limits.choices.empty() && value != preset) check_known(name, value, limits.choices);
+}
+
+void check_count(std::size_t count, const std::string& name) {
+  if (count <= kLongestList) return;
+  fail(ErrorCode::invalid, "{} must be a list of at most {}, but has {}", name, kLongestList,
+       count);
 }
 
 template <class Value>
 void check_value(const Value& value, const Value& preset, const Limits& limits,
                  const std::string& name) {
   if constexpr (std::is_same_v<Value, std::string>) {
-    if (!limits.choices.empty() && value != preset) check_known(name, value, limits.choices);
+    check_string(value, preset, limits, name);
+  } else if constexpr (std::is_same_v<Value, std::vector<LayerOptions>>) {
+    check_count(value.size(), name);
   } else if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
+    check_count(value.size(), name);
     for (const std::int64_t item : value) check_number(item, limits, "Every number of " + name);
   } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
     if (value) check_number(*value, limits, name);

@@ -27,6 +27,7 @@ struct Limits {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices;  ///< Empty: any string. Otherwise one of these or the default.
+  bool plain_name = false;  ///< A string that is safe as the name of a file: no "/", no "..".
 };
 
 template <class Owner>

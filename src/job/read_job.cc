@@ -1,19 +1,22 @@
 #include <fmt/format.h>
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <sstream>
 #include <type_traits>
 
+#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/nearest_name.h"
 #include "job/job_file.h"
 #include "job/key_table.h"
+#include "job/toml_text.h"
 #include "model/layer_table.h"
 
 namespace cohort {
 namespace {
+
+/// A job file is written by people.
+constexpr std::uint64_t kMostBytes = 4 << 20;
 
 std::string last_part(const std::string& path) {
   return path.substr(path.rfind('.') + 1);
@@ -35,7 +38,7 @@ std::string description_of(const toml::node& node) {
       break;
   }
   text << toml::toml_formatter{node, toml::format_flags::none};
-  return text.str();
+  return excerpt(text.str());
 }
 
 /// The known key that a user who wrote `path` may have meant: one of that name in another section,
@@ -89,7 +92,7 @@ class JobReader {
     if (known != keys.end()) {
       read_value(*known, job_, node, path);
     } else if (!is_section(path)) {
-      blame(place, "unknown {} {}{}", node.is_table() ? "section" : "key", path,
+      blame(place, "unknown {} {}{}", node.is_table() ? "section" : "key", excerpt(path),
             did_you_mean(suggestion_for(path, node.is_table())));
     } else if (!node.is_table()) {
       blame(place, "{} must be a section with keys of its own, but is {}", path,
@@ -189,7 +192,7 @@ class JobReader {
     }
     std::vector<std::string> known = layer_keys(layer.type);
     const std::string nearest = nearest_name(name, known);
-    blame(place, "unknown key {} of a layer of type {}{} It takes {}", name, layer.type,
+    blame(place, "unknown key {} of a layer of type {}{} It takes {}", excerpt(name), layer.type,
           nearest.empty() ? "." : did_you_mean(nearest), known.empty() ? "none" : list(known));
   }
 
@@ -211,9 +214,9 @@ class JobReader {
 /// `text` as TOML; a bare word, a path and whatever else is not TOML is a string.
 toml::table parse_override_value(const std::string& text) {
   try {
-    toml::table parsed = toml::parse("value = " + text);
+    toml::table parsed = parse_toml("value = " + text, "--set");
     if (parsed.size() == 1) return parsed;
-  } catch (const toml::parse_error&) {
+  } catch (const Error&) {
   }
   return toml::table{{"value", text}};
 }
@@ -227,7 +230,8 @@ bool is_string_key(const std::string& path) {
 void apply_override(Job& job, const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    fail(ErrorCode::invalid, "--set {}: write it as key=value, as in --set train.epochs=3", text);
+    fail(ErrorCode::invalid, "--set {}: write it as key=value, as in --set train.epochs=3",
+         excerpt(text));
   }
   const std::string path = text.substr(0, equals);
   const std::string value_text = text.substr(equals + 1);
@@ -237,7 +241,7 @@ void apply_override(Job& job, const std::string& text) {
     parsed.insert_or_assign("value", value_text);
   }
   const toml::node& value = *parsed.get("value");
-  JobReader(job, "--set " + text, false).read_node(path, value, value.source());
+  JobReader(job, "--set " + excerpt(text, 100), false).read_node(path, value, value.source());
 }
 
 toml::table parse_file(const std::filesystem::path& file) {
@@ -246,13 +250,7 @@ toml::table parse_file(const std::filesystem::path& file) {
     fail(ErrorCode::invalid, "{} is a folder; give a job file, such as examples/mnist.toml",
          file.string());
   }
-  const std::string text = read_file(file);
-  try {
-    return toml::parse(text, file.string());
-  } catch (const toml::parse_error& error) {
-    fail(ErrorCode::invalid, "{}:{}: this is not TOML: {}", file.string(),
-         error.source().begin.line, error.description());
-  }
+  return parse_toml(read_file(file, Links::follow, kMostBytes), file.string());
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ void plan(LayerPlan& layer, const DataSpec&) {
   if (options.kernel == 0) options.kernel = 3;
   if (options.stride == 0) options.stride = 1;
   slide_window(layer, options.out);
+  count_weights(layer, {layer.input.sizes[0], options.out, options.kernel, options.kernel});
 }
 
 std::shared_ptr<Layer> build(const LayerPlan& layer) {

@@ -46,6 +46,8 @@ void plan(LayerPlan& layer, const DataSpec& spec) {
                options.vocabulary, spec.vocabulary);
   }
   require_positive(layer, "out", options.out, "it is the length of a token's vector, 1 or more");
+  count_weights(layer, {options.vocabulary, options.out});
+  if (options.positions) count_weights(layer, {layer.input.sizes.at(0), options.out});
   layer.output = Shape{{layer.input.sizes.at(0), options.out}, false};
 }
 

@@ -1,9 +1,32 @@
 #include "model/layer_plan.h"
 
+#include <span>
+
+#include "base/checked.h"
+#include "base/excerpt.h"
+#include "base/memory_room.h"
 #include "model/layer_table.h"
 
 namespace cohort {
 namespace {
+
+/// Four tebibytes of floats: of a sample on its way, or of weights.
+constexpr std::int64_t kMostFloats = std::int64_t{1} << 40;
+
+/// Their product. Fails where it is too large.
+std::int64_t checked_floats(const LayerPlan& layer, const char* what,
+                            std::span<const std::int64_t> sizes) {
+  const auto floats = checked_product(sizes);
+  if (floats && *floats <= kMostFloats) return *floats;
+  fail_layer(layer, "its {} would be {} floats, more than any machine has room for", what,
+             excerpt(fmt::format("{}", fmt::join(sizes, "x"))));
+}
+
+std::int64_t weights_of(const std::vector<LayerPlan>& layers) {
+  std::int64_t sum = 0;
+  for (const LayerPlan& layer : layers) sum += layer.weights + weights_of(layer.nested);
+  return sum;
+}
 
 void check_end(const Shape& end, const DataSpec& spec) {
   Shape wanted{{spec.outputs}, false};
@@ -21,6 +44,10 @@ void check_end(const Shape& end, const DataSpec& spec) {
 }
 
 }  // namespace
+
+void count_weights(LayerPlan& layer, std::initializer_list<std::int64_t> sizes) {
+  layer.weights += checked_floats(layer, "weights", std::span(sizes.begin(), sizes.size()));
+}
 
 void require_embedded(const LayerPlan& layer) {
   if (layer.input.tokens) {
@@ -45,6 +72,7 @@ std::vector<LayerPlan> plan_layers(const std::vector<LayerOptions>& layers, cons
     layer.input = shape;
     layer.output = shape;
     layer.type->plan(layer, spec);
+    checked_floats(layer, "output", layer.output.sizes);
     shape = layer.output;
     plans.push_back(std::move(layer));
   }
@@ -57,6 +85,9 @@ std::vector<LayerPlan> plan_network(const std::vector<LayerOptions>& layers, con
   }
   auto plans = plan_layers(layers, Shape{spec.input_shape, spec.tokens}, spec);
   check_end(plans.back().output, spec);
+  const auto weights = static_cast<std::uint64_t>(weights_of(plans));
+  check_memory_room(fmt::format("the model with its {} parameters", weights),
+                    weights * sizeof(float));
   return plans;
 }
 

@@ -3,6 +3,7 @@
 #include <cohort/job.h>
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ struct LayerPlan {
   LayerOptions options;  ///< With every default filled in.
   Shape input;
   Shape output;
+  std::int64_t weights = 0;       ///< Trained floats, about; see count_weights().
   std::vector<LayerPlan> nested;  ///< residual: its branch.
 
   /// "layer 3 (conv2d)"
@@ -43,6 +45,10 @@ template <class... Args>
   fail(ErrorCode::invalid, "{}: {}", layer.title(),
        fmt::format(format, std::forward<Args>(args)...));
 }
+
+/// Adds a tensor of these sizes to the layer's weights. Fails where it is more than any machine can
+/// hold, so that no size is computed of it that has no room in a number.
+void count_weights(LayerPlan& layer, std::initializer_list<std::int64_t> sizes);
 
 /// Fails where the layer gets token ids instead of floats.
 void require_embedded(const LayerPlan& layer);

@@ -30,6 +30,7 @@ void plan(LayerPlan& layer, const DataSpec& spec) {
   }
   if (layer.options.out == 0) layer.options.out = spec.outputs;
   require_positive(layer, "out", layer.options.out, "it is the number of outputs, 1 or more");
+  count_weights(layer, {layer.input.sizes.back(), layer.options.out});
   layer.output.sizes.back() = layer.options.out;
 }
 

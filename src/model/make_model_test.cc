@@ -119,6 +119,17 @@ TEST(MakeModel, WeightsAreAFunctionOfTheSeed) {
   EXPECT_FALSE(weights(1).equal(weights(2)));
 }
 
+TEST(MakeModel, AProjectionTakesTheStrideThatFits) {
+  for (const std::int64_t stride : {1, 2, 3, 5, 27, 28}) {
+    const LayerOptions conv{.type = "conv2d", .out = 2, .kernel = 1, .stride = stride};
+    const auto model = make_model({.layers = {{.type = "residual", .layers = {conv}},
+                                              {.type = "flatten"},
+                                              {.type = "linear"}}},
+                                  kDigits, 1);
+    EXPECT_EQ(model->forward(input_for(kDigits, 2)).size(1), 10) << stride;
+  }
+}
+
 TEST(MakeModel, NestedLayersAreNamedByTheirPlace) {
   const LayerOptions branch{
       .type = "residual",
@@ -195,6 +206,35 @@ TEST(LayerErrors, NameTheLayerTheShapeAndWhatWouldBeValid) {
       error_of({{.type = "embedding", .out = 9}, {.type = "transformer", .heads = 2}}, kText),
       HasSubstr("layer 2 (transformer): its width 9 cannot be divided by heads = 2"));
   EXPECT_THAT(error_of({{.type = "linaer"}}), AllOf(HasSubstr("layer 1"), HasSubstr("\"linear\"")));
+}
+
+/// Sizes of which no product may be taken that has no room in a number, nor any memory.
+TEST(LayerErrors, SizesThatNoMachineHoldsAreRefusedByTheirLayer) {
+  constexpr std::int64_t kWide = 1 << 24;
+  const LayerOptions flat{.type = "flatten"}, wide{.type = "linear", .out = kWide};
+  const LayerOptions padded{.type = "conv2d", .out = kWide, .kernel = 1, .padding = 1 << 16};
+  EXPECT_THAT(error_of({flat, wide, wide}), HasSubstr("layer 3 (linear): its weights"));
+  EXPECT_THAT(error_of({padded}), HasSubstr("layer 1 (conv2d): its output"));
+  EXPECT_THAT(error_of({{.type = "residual", .layers = {padded}}}),
+              HasSubstr("layer 1.1 (conv2d)"));
+  EXPECT_THAT(error_of({{.type = "embedding", .out = kWide, .vocabulary = 1 << 30}}, kText),
+              HasSubstr("layer 1 (embedding): its weights"));
+  EXPECT_THAT(error_of({{.type = "embedding", .out = kWide}, {.type = "transformer"}}, kText),
+              HasSubstr("layer 2 (transformer): its weights"));
+}
+
+TEST(LayerErrors, AModelLargerThanTheMemoryIsRefusedBeforeItIsMade) {
+  const std::vector<LayerOptions> layers = {{.type = "flatten"},
+                                            {.type = "linear", .out = 1 << 20},
+                                            {.type = "linear", .out = 1 << 20},
+                                            {.type = "linear"}};
+  try {
+    make_model({.layers = layers}, kDigits, 1);
+    FAIL() << "a model of 4 TiB was made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::no_space);
+    EXPECT_THAT(error.what(), HasSubstr("the model with its 1100344197120 parameters would take"));
+  }
 }
 
 TEST(LayerTable, ListsTypesAndKeys) {

@@ -30,12 +30,11 @@ class ResidualLayer : public Layer {
   std::shared_ptr<Layer> projection_;
 };
 
-/// The stride with which a 1x1 window makes a side of `to` out of one of `from`; 0: there is none.
+/// The smallest stride with which a 1x1 window makes a side of `to` out of one of `from`; 0: there
+/// is none.
 std::int64_t stride_between(std::int64_t from, std::int64_t to) {
-  for (std::int64_t stride = 1; stride <= from; ++stride) {
-    if ((from - 1) / stride + 1 == to) return stride;
-  }
-  return 0;
+  const std::int64_t stride = (from - 1) / to + 1;  // A smaller one leaves more than `to`.
+  return (from - 1) / stride + 1 == to ? stride : 0;
 }
 
 std::int64_t image_stride(const Shape& from, const Shape& to) {
@@ -70,6 +69,10 @@ void plan(LayerPlan& layer, const DataSpec& spec) {
                "its branch turns {} into {}, which cannot be added to the input, not even through "
                "a 1x1 convolution or a linear layer; both must be images, sequences or flat",
                to_string(layer.input), to_string(layer.output));
+  }
+  if (layer.input != layer.output) {
+    const std::size_t side = layer.input.is_image() ? 0 : layer.input.sizes.size() - 1;
+    count_weights(layer, {layer.input.sizes[side], layer.output.sizes[side]});
   }
 }
 

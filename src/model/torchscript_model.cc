@@ -2,17 +2,19 @@
 
 #include <torch/script.h>
 
-#include <filesystem>
-
+#include "base/excerpt.h"
 #include "base/fail.h"
+#include "base/files.h"
 
 namespace cohort {
 namespace {
 
-/// The first line of a torch message; the rest is a stack trace.
-std::string first_line(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  return text.substr(0, text.find('\n'));
+/// Of a torch message only the first line is said: the rest is a stack trace.
+[[noreturn]] void fail_to_read(const std::string& path, const std::string& message) {
+  fail(ErrorCode::corrupt,
+       "{} is not a TorchScript file that can be read ({}); torch.jit.script(model).save(\"…\") "
+       "writes one",
+       path, excerpt(message.substr(0, message.find('\n')), 200));
 }
 
 class TorchScriptModel : public Model {
@@ -52,16 +54,19 @@ class TorchScriptModel : public Model {
 };
 
 torch::jit::Module load(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path)) {
+  try {
+    const InputFile is_one(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found) throw;
     fail(ErrorCode::not_found, "there is no TorchScript file {}", path);
   }
   try {
     return torch::jit::load(path);
   } catch (const c10::Error& error) {
-    fail(ErrorCode::corrupt,
-         "{} is not a TorchScript file that can be read ({}); torch.jit.script(model).save(\"…\") "
-         "writes one",
-         path, first_line(error));
+    fail_to_read(path, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    // Torch's readers of archives and of Python's pickles throw others too.
+    fail_to_read(path, error.what());
   }
 }
 

@@ -69,6 +69,7 @@ void plan(LayerPlan& layer, const DataSpec&) {
     fail_layer(layer, "its width {} cannot be divided by heads = {}", width, options.heads);
   }
   check_dropout_share(layer, 0);
+  count_weights(layer, {12, width, width});  // 3 for attention, 1 after it, 2 times 4 above it.
 }
 
 std::shared_ptr<Layer> build(const LayerPlan& layer) {

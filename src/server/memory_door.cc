@@ -20,7 +20,7 @@ class MemoryDoor::Guest : public Visit {
     }
     put_aside(side_);
     side_ = SharedMemory::attach(hello.side_path);
-    if (hello.floats > floats_.size() ||
+    if (hello.floats > floats_.size() / sizeof(float) ||
         floats_.size() < 2 * whole_lines(hello.floats) * sizeof(float) ||
         hello.part_begin > hello.floats || side_.size() < 2 * kReplyBytes) {
       fail(ErrorCode::corrupt, "a worker's memory is smaller than it says");
@@ -115,7 +115,7 @@ class MemoryDoor::Guest : public Visit {
   void place_rows(WireRequest& wire, Request& request) {
     row_floats_ = wanted_floats(wire);
     const std::size_t header = begin_reply(reply_half(), {}, 0, row_floats_).size();
-    if (header + row_floats_ * sizeof(float) > reply_half().size()) {
+    if (row_floats_ > (reply_half().size() - header) / sizeof(float)) {
       fail(ErrorCode::corrupt, "a worker wants more rows than its memory can take");
     }
     auto* next = reinterpret_cast<float*>(reply_half().data() + header);

@@ -6,6 +6,20 @@
 namespace cohort {
 namespace {
 
+/// More than any machine has room for, and few enough that their bytes can be counted.
+constexpr std::size_t kMostFloats = std::size_t{1} << 44;
+constexpr std::uint64_t kMostSlots = 16;
+
+void check_floats(const ShardShape& shape) {
+  std::size_t left = kMostFloats;
+  const auto take = [&](std::size_t floats) {
+    if (floats > left) fail(ErrorCode::corrupt, "A model has more floats than it can have.");
+    left -= floats;
+  };
+  take(shape.dense);
+  for (const TableShape& table : shape.tables) take(table.floats());
+}
+
 ShardShape take_shape(MessageReader& reader) {
   ShardShape shape;
   shape.dense = reader.take<std::uint64_t>();
@@ -23,6 +37,7 @@ ShardShape take_shape(MessageReader& reader) {
       fail(ErrorCode::corrupt, "A table of a model ends before it begins.");
     }
   }
+  check_floats(shape);
   return shape;
 }
 
@@ -55,6 +70,9 @@ ModelMessage take_model_head(MessageReader& reader) {
   ModelMessage model;
   model.version = reader.take<std::uint64_t>();
   model.slots = reader.take<std::uint64_t>();
+  if (model.slots > kMostSlots) {
+    fail(ErrorCode::corrupt, "A model has {} slots for each of its floats.", model.slots);
+  }
   model.work.next = reader.take<std::int64_t>();
   model.work.parts = reader.take<std::int64_t>();
   const auto again = reader.take_all<Claim>(reader.take<std::uint64_t>());

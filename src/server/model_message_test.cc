@@ -66,6 +66,22 @@ TEST(ModelMessage, IsRefusedWhereItEndsTooEarly) {
   EXPECT_THROW(read_model_message(odd), Error);
 }
 
+/// Memory is laid out by these numbers, so none of them may wrap around.
+TEST(ModelMessage, IsRefusedWhereItsSizesOverflow) {
+  const auto refuses = [](const auto& change) {
+    ModelMessage model = example();
+    change(model);
+    EXPECT_THROW(read_model_message(message_of(model, {})), Error);
+  };
+  refuses([](auto& model) { model.shape.dense = std::size_t{1} << 62; });
+  refuses([](auto& model) { model.shape.dense = ~std::size_t{0}; });
+  refuses([](auto& model) { model.shape.tables = {{0, 0xFFFFFFFF, 0xFFFFFFFF}}; });
+  refuses([](auto& model) {
+    model.shape.tables.assign(8, {0, 0xFFFFFFFF, 1 << 11});  // Each of them alone would do.
+  });
+  refuses([](auto& model) { model.slots = std::size_t{1} << 60; });
+}
+
 TEST(ModelMessage, SurvivesAnyByteBeingWrong) {
   const auto bytes = message_of(example(), {1, 2, 3});
   for (std::size_t at = 0; at < bytes.size(); ++at) {

@@ -1,8 +1,10 @@
 #include "train/checkpoint_state.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
+#include "base/excerpt.h"
 #include "base/fail.h"
 #include "optimizer/optimizer.h"
 #include "train/checkpoint_text.h"
@@ -68,6 +70,10 @@ class TrainingLoader {
   }
 
   LoadedTraining load(std::int64_t samples) {
+    if (text_.step != checkpoint_.step()) {
+      fail(ErrorCode::corrupt, "the checkpoint {} is of step {}, but its {} says {}",
+           checkpoint_.path().string(), checkpoint_.step(), kStateName, text_.step);
+    }
     loaded_.state.step = text_.step;
     loaded_.state.work = text_.work;
     load_model();
@@ -83,35 +89,51 @@ class TrainingLoader {
          checkpoint_.path().string(), how);
   }
 
-  void check_entries(const SafetensorsFile& file, const FlatLayout& layout) const {
+  using Stored = std::vector<StoredTensor>;
+
+  /// That there is a tensor for every entry of the layout, by the name that `name_of` gives it.
+  template <class NameOf>
+  void check_entries(const Stored& tensors, const FlatLayout& layout, const NameOf& name_of) const {
     for (const FlatEntry& entry : layout.entries) {
-      const StoredTensor* stored = nullptr;
-      for (const StoredTensor& one : file.tensors()) {
-        if (one.name == entry.name) stored = &one;
-      }
-      if (stored == nullptr) {
-        fail_other_model(fmt::format("it has no tensor \"{}\" of shape [{}]", entry.name,
+      const std::string name = name_of(entry);
+      const auto stored = std::ranges::find(tensors, name, &StoredTensor::name);
+      if (stored == tensors.end()) {
+        fail_other_model(fmt::format("it has no tensor \"{}\" of shape [{}]", name,
                                      fmt::join(entry.shape, ", ")));
       }
       if (stored->shape != entry.shape) {
-        fail_other_model(fmt::format("its tensor \"{}\" has the shape [{}] instead of [{}]",
-                                     entry.name, fmt::join(stored->shape, ", "),
-                                     fmt::join(entry.shape, ", ")));
+        fail_other_model(fmt::format("its tensor \"{}\" has the shape [{}] instead of [{}]", name,
+                                     listed(stored->shape), fmt::join(entry.shape, ", ")));
       }
     }
   }
 
-  void load_model() {
-    const SafetensorsFile file = checkpoint_.tensors(kModelFile);
-    check_entries(file, layout_.parameters);
-    check_entries(file, layout_.buffers);
-    for (const StoredTensor& stored : file.tensors()) {
-      if (!names_.contains(stored.name)) {
-        fail_other_model(fmt::format("its tensor \"{}\" of shape [{}] is not in this job's model",
-                                     stored.name, fmt::join(stored.shape, ", ")));
-      }
+  void check_names(const Stored& tensors) const {
+    for (const StoredTensor& stored : tensors) {
+      if (names_.contains(stored.name)) continue;
+      fail_other_model(fmt::format("its tensor \"{}\" of shape [{}] is not in this job's model",
+                                   excerpt(stored.name), listed(stored.shape)));
     }
+  }
+
+  /// Of a file with as many tensors for every one of the model. A multiple of what the names need,
+  /// so that the file of another model can still be told what is wrong with it.
+  SafetensorsExpectation expected(std::size_t copies) const {
+    constexpr std::uint64_t kLeast = 1 << 20, kBesideName = 256, kPerByte = 8, kGenerous = 16;
+    std::uint64_t bytes = 0;
+    for (const std::string& name : names_) bytes += kBesideName + kPerByte * name.size();
+    return {.most_header_bytes = kLeast + kGenerous * copies * bytes};
+  }
+
+  void load_model() {
     const auto by_name = [](const FlatEntry& entry) { return entry.name; };
+    SafetensorsExpectation wanted = expected(1);
+    wanted.check = [&](const Stored& tensors) {
+      check_entries(tensors, layout_.parameters, by_name);
+      check_entries(tensors, layout_.buffers, by_name);
+      check_names(tensors);
+    };
+    const SafetensorsFile file = checkpoint_.tensors(kModelFile, wanted);
     loaded_.state.parameters = floats_of(file, layout_.parameters, by_name);
     loaded_.state.buffers = floats_of(file, layout_.buffers, by_name);
   }
@@ -122,28 +144,53 @@ class TrainingLoader {
       loaded_.notes.push_back(fmt::format(
           "the checkpoint was written with the optimizer {} (it keeps: {}); this job's {} (it "
           "keeps: {}) takes the parameters over and begins with nothing kept",
-          text_.optimizer, listed(text_.slots), job_.train.optimizer.kind, listed(wanted)));
+          excerpt(text_.optimizer), listed(text_.slots), job_.train.optimizer.kind,
+          listed(wanted)));
       return;
     }
     loaded_.state.updates = text_.updates;
-    const SafetensorsFile file = checkpoint_.tensors(kOptimizerFile);
+    const auto named_in = [](const std::string& slot) {
+      return [slot](const FlatEntry& entry) { return slot_tensor(slot, entry.name); };
+    };
+    SafetensorsExpectation slots = expected(wanted.size());
+    slots.check = [&](const Stored& tensors) {
+      if (tensors.empty()) return;
+      for (const std::string& slot : wanted) {
+        check_entries(tensors, layout_.parameters, named_in(slot));
+      }
+      check_floats(tensors, wanted.size() * layout_.parameters.size);
+    };
+    const SafetensorsFile file = checkpoint_.tensors(kOptimizerFile, slots);
     if (file.tensors().empty()) return;
     for (const std::string& slot : wanted) {
-      loaded_.state.slots.push_back(
-          floats_of(file, layout_.parameters,
-                    [&](const FlatEntry& entry) { return slot_tensor(slot, entry.name); }));
+      loaded_.state.slots.push_back(floats_of(file, layout_.parameters, named_in(slot)));
     }
   }
 
-  static std::string listed(const std::vector<std::string>& names) {
-    return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
+  /// A file shall not bring far more than there is use for.
+  void check_floats(const Stored& tensors, std::size_t most) const {
+    const std::size_t bytes = tensors.empty() ? 0 : tensors.back().end;
+    if (bytes / sizeof(float) <= most) return;
+    fail_other_model(fmt::format("it has {} floats where there is use for {} at most",
+                                 bytes / sizeof(float), most));
+  }
+
+  template <class Items>
+  static std::string listed(const Items& items) {
+    return items.empty() ? "nothing" : excerpt(fmt::format("{}", fmt::join(items, ", ")));
   }
 
   void load_own() {
     const bool same =
         text_.strategy == job_.strategy.kind && text_.compression == job_.strategy.compression.kind;
     if (!same || !checkpoint_.has(kOwnFile)) return;
-    const SafetensorsFile file = checkpoint_.tensors(kOwnFile);
+    // What strategies keep of their own is of the size of the model, a few times.
+    constexpr std::size_t kOfOwn = 64, kLeast = 1 << 20;
+    SafetensorsExpectation own;
+    own.check = [&](const Stored& tensors) {
+      check_floats(tensors, kLeast + kOfOwn * layout_.parameters.size);
+    };
+    const SafetensorsFile file = checkpoint_.tensors(kOwnFile, own);
     for (std::size_t i = 0; i < file.tensors().size(); ++i) {
       const auto values = file.floats(own_tensor(i));
       loaded_.state.own.emplace_back(values.begin(), values.end());

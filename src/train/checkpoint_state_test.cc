@@ -58,7 +58,7 @@ class CheckpointState : public testing::Test {
     const ModelLayout layout = ModelLayout::of(*model_);
     state.step = 41;
     state.updates = 40;
-    state.work.next = 83;
+    state.work.next = 84;
     state.work.parts = 2;
     state.work.again = {{41, 1}};
     state.parameters = numbered(layout.parameters, 0.5f);
@@ -87,7 +87,7 @@ TEST_F(CheckpointState, WhatWasSavedIsLoaded) {
   EXPECT_THAT(loaded.notes, IsEmpty());
   EXPECT_EQ(loaded.state.step, 41);
   EXPECT_EQ(loaded.state.updates, 40);
-  EXPECT_EQ(loaded.state.work.next, 83);
+  EXPECT_EQ(loaded.state.work.next, 84);
   EXPECT_EQ(loaded.state.work.parts, 2);
   ASSERT_EQ(loaded.state.work.again.size(), 1u);
   EXPECT_EQ(loaded.state.work.again[0].step, 41);
@@ -228,6 +228,44 @@ TEST_F(CheckpointState, AnotherModelIsRefusedByTheNameOfTheTensor) {
   };
   EXPECT_THAT(objection(checkpoint, *wrap(std::make_shared<Fewer>())),
               HasSubstr("is not in this job's model"));
+}
+
+/// Whoever wrote the checkpoint made its manifest too, so its checksums are right.
+TEST_F(CheckpointState, TensorsOfTheOptimizerThatDoNotFitAreRefused) {
+  const Job job = job_with("adam");
+  fill(snapshot_.state(), 2);
+  snapshot_.describe(*model_, job, {.samples = 70, .workers = 3});
+  const CheckpointContent right = snapshot_.content();
+  const std::vector<float> many(100'000, 1.0f);
+  const auto with = [&](const TensorView& tensor) {
+    CheckpointContent content = right;
+    content.files[1].tensors[0] = tensor;
+    return Checkpoint(CheckpointFolder(folder_.path()).write(content));
+  };
+  const std::string name = right.files[1].tensors[0].name;
+  for (const TensorView& wrong : {TensorView{name, {100'000}, std::span(many)},
+                                  TensorView{name, {1}, std::span(many).first(1)},
+                                  TensorView{"m/other", {2}, std::span(many).first(2)}}) {
+    const Checkpoint checkpoint = with(wrong);
+    EXPECT_THROW(load_training(checkpoint, *model_, job, 70), Error) << wrong.name;
+  }
+}
+
+TEST_F(CheckpointState, MoreFloatsThanThereIsUseForAreNotRead) {
+  Job job = job_with("sgd");
+  const std::vector<float> many(3 << 20);
+  snapshot_.state().own = {many};
+  const Checkpoint checkpoint = save(job, 0);
+  EXPECT_THAT(objection(checkpoint, *model_), HasSubstr("3145728 floats"));
+}
+
+TEST_F(CheckpointState, AStateOfAnotherStepThanItsManifestIsRefused) {
+  fill(snapshot_.state(), 0);
+  snapshot_.describe(*model_, job_with("sgd"), {.samples = 70, .workers = 3});
+  CheckpointContent content = snapshot_.content();
+  content.step = 7;
+  const Checkpoint checkpoint(CheckpointFolder(folder_.path()).write(content));
+  EXPECT_THROW(load_training(checkpoint, *model_, job_with("sgd"), 70), Error);
 }
 
 TEST_F(CheckpointState, AStateThatDoesNotFitTheModelIsNotWritten) {

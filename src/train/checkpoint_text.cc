@@ -2,9 +2,11 @@
 
 #include <torch/version.h>
 
-#include <nlohmann/json.hpp>
+#include <limits>
 
+#include "base/excerpt.h"
 #include "base/fail.h"
+#include "base/json_text.h"
 
 namespace cohort {
 namespace {
@@ -12,6 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
+constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
 constexpr const char* kRandomness =
     "none to keep: every random number is a function of seed, epoch, step and row";
@@ -22,31 +25,45 @@ Json to_json(const WorkLeft& work) {
   return {{"next", work.next}, {"parts", work.parts}, {"again", again}};
 }
 
+/// That was handed out before, of so many parts of a step.
+Claim claim_of(const Json& json, const WorkLeft& work) {
+  const Claim claim{.step = integer_of(json.at(0), "again", 0, kMostSteps),
+                    .part = static_cast<int>(integer_of(json.at(1), "again", 0, work.parts - 1))};
+  if (claim.step * work.parts + claim.part >= work.next) {
+    fail(ErrorCode::corrupt, "part {} of step {} shall be done again and was never begun",
+         claim.part, claim.step);
+  }
+  return claim;
+}
+
 WorkLeft work_of(const Json& json) {
   WorkLeft work;
-  json.at("next").get_to(work.next);
-  json.at("parts").get_to(work.parts);
-  for (const Json& claim : json.at("again")) {
-    work.again.push_back({claim.at(0).get<std::int64_t>(), claim.at(1).get<int>()});
-  }
+  work.parts = integer_at(json, "parts", 1, kMostParts);
+  work.next = integer_at(json, "next", 0, kMostSteps * work.parts);
+  for (const Json& claim : json.at("again")) work.again.push_back(claim_of(claim, work));
   return work;
+}
+
+std::uint64_t seed_of(const Json& json) {
+  if (json.is_number_unsigned()) return json.get<std::uint64_t>();
+  fail(ErrorCode::corrupt, "its \"seed\" is {}, not a whole number", excerpt(json.dump()));
 }
 
 CheckpointText text_of(const Json& json) {
   CheckpointText text;
-  json.at("step").get_to(text.step);
-  json.at("epoch").get_to(text.cursor.epoch);
-  json.at("offset").get_to(text.cursor.offset);
+  text.step = integer_at(json, "step", 0, kMostSteps);
+  text.cursor.epoch = integer_at(json, "epoch", 0, kMostSteps);
+  text.cursor.offset = integer_at(json, "offset", 0, kLargest);
   text.work = work_of(json.at("work"));
-  json.at("updates").get_to(text.updates);
-  json.at("seed").get_to(text.seed);
-  json.at("batch").get_to(text.batch);
-  json.at("samples").get_to(text.samples);
+  text.updates = integer_at(json, "updates", 0, kMostSteps * kMostParts);
+  text.seed = seed_of(json.at("seed"));
+  text.batch = integer_at(json, "batch", 1, kLargest);
+  text.samples = integer_at(json, "samples", 1, kLargest);
   json.at("optimizer").get_to(text.optimizer);
   json.at("slots").get_to(text.slots);
   json.at("strategy").get_to(text.strategy);
   json.at("compression").get_to(text.compression);
-  json.at("workers").get_to(text.workers);
+  text.workers = integer_at(json, "workers", 1, kMostParts);
   return text;
 }
 
@@ -74,14 +91,17 @@ std::string to_json(const CheckpointText& text) {
 }
 
 CheckpointText parse_checkpoint_text(const std::string& json, const std::filesystem::path& path) {
-  const Json all = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  const int format = all.is_object() ? all.value("format", 0) : 0;
-  if (format > kFormat) {
-    fail(ErrorCode::unsupported, "{} is of format {}; this version reads formats up to {}",
-         path.string(), format, kFormat);
-  }
+  const Json all = parse_json<Json>(json);
   try {
+    const std::int64_t format = integer_at(all, "format", 1, kLargest);
+    if (format > kFormat) {
+      fail(ErrorCode::unsupported, "{} is of format {}; this version reads formats up to {}",
+           path.string(), format, kFormat);
+    }
     return text_of(all);
+  } catch (const Error& wrong) {
+    if (wrong.code() != ErrorCode::corrupt) throw;
+    throw wrong.with_context(path.string() + " is no state of a training");
   } catch (const nlohmann::json::exception& wrong) {
     fail(ErrorCode::corrupt, "{} is no state of a training: {}", path.string(), wrong.what());
   }

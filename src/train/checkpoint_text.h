@@ -30,7 +30,8 @@ struct CheckpointText {
 
 std::string to_json(const CheckpointText& text);
 
-/// Throws Error(unsupported) for a later format, Error(corrupt) for what is none; both name `path`.
+/// Throws Error(unsupported) for a later format, Error(corrupt) for what is none or has a number
+/// that no training can have; both name `path`.
 CheckpointText parse_checkpoint_text(const std::string& json, const std::filesystem::path& path);
 
 }  // namespace cohort

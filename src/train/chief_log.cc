@@ -1,10 +1,9 @@
 #include "train/chief_log.h"
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/fail.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "cluster/host_id.h"
 
 namespace cohort {
@@ -13,7 +12,7 @@ namespace {
 
 /// Whether a line of metrics.jsonl is whole and about one of the first `steps` steps.
 bool is_within(const std::string& line, std::int64_t steps) {
-  const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto record = parse_json(line);
   if (!record.is_object()) return false;
   const auto step = record.find("step");
   return step != record.end() && step->is_number_integer() && *step <= steps;
@@ -23,7 +22,7 @@ bool is_within(const std::string& line, std::int64_t steps) {
 void cut_metrics(const std::filesystem::path& path, std::int64_t steps) {
   if (!std::filesystem::exists(path)) return;
   std::string kept;
-  std::istringstream lines(read_file(path));
+  std::istringstream lines(read_file(path, Links::refuse));
   for (std::string line; std::getline(lines, line);) {
     if (is_within(line, steps)) kept += line + "\n";
   }
@@ -36,8 +35,7 @@ ChiefLog::ChiefLog(const std::filesystem::path& run_dir, const LogOptions& optio
                    std::optional<std::int64_t> continue_from)
     : metrics_path_(run_dir / "metrics.jsonl") {
   if (continue_from) cut_metrics(metrics_path_, *continue_from);
-  metrics_.open(metrics_path_, continue_from ? std::ios::app : std::ios::trunc);
-  if (!metrics_) fail(ErrorCode::io, "cannot write {}", metrics_path_.string());
+  metrics_ = open_to_write(metrics_path_, continue_from ? Existing::append : Existing::empty);
   if (!options.tensorboard) return;
   events_ = std::make_unique<EventWriter>(run_dir, host_name());
   if (!continue_from) return;
@@ -46,8 +44,7 @@ ChiefLog::ChiefLog(const std::filesystem::path& run_dir, const LogOptions& optio
 }
 
 void ChiefLog::write_line(const std::string& line) {
-  metrics_ << line << std::endl;
-  if (!metrics_) fail_errno("cannot write " + metrics_path_.string());
+  write_all(metrics_.get(), line + "\n", metrics_path_);
 }
 
 void ChiefLog::step(const StepRecord& record) {
@@ -97,7 +94,7 @@ void ChiefLog::histograms(const FlatSpace& space, std::int64_t step) {
 }
 
 void ChiefLog::close() {
-  metrics_.close();
+  metrics_ = UniqueFd();
   if (events_) events_->close();
 }
 

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 
+#include "base/unique_fd.h"
 #include "events/event_writer.h"
 #include "tensor/flat_space.h"
 
@@ -54,7 +54,7 @@ class ChiefLog {
   void write_line(const std::string& line);
 
   std::filesystem::path metrics_path_;
-  std::ofstream metrics_;
+  UniqueFd metrics_;
   std::unique_ptr<EventWriter> events_;
 };
 

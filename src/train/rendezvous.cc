@@ -3,6 +3,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/fail.h"
+#include "base/parse_integer.h"
 
 namespace cohort {
 namespace {
@@ -25,7 +26,9 @@ std::uint16_t port_through_agent(const LaunchEnvironment& environment, std::uint
       return own_port;
     }
     const std::vector<std::uint8_t> text = agent.get(key);
-    return static_cast<std::uint16_t>(std::stoi(std::string(text.begin(), text.end())));
+    const auto port = parse_integer(std::string(text.begin(), text.end()), 1, 65535);
+    if (!port) fail(ErrorCode::corrupt, "what it has under {} is no port", key);
+    return static_cast<std::uint16_t>(*port);
   } catch (const std::exception& error) {
     fail(ErrorCode::timeout, "torchrun's store at {}:{} did not tell where rank 0 is: {}",
          environment.master_host, environment.master_port, error.what());

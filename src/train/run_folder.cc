@@ -1,6 +1,5 @@
 #include "train/run_folder.h"
 
-#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <sys/file.h>
 #include <torch/version.h>
@@ -52,8 +51,7 @@ void check_free(const fs::path& path) {
 /// each other's checkpoints.
 UniqueFd lock_folder(const fs::path& path) {
   const fs::path file = path / ".lock";
-  UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!lock) fail_errno("cannot write " + file.string());
+  UniqueFd lock = open_to_write(file, Existing::append);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
   fail(ErrorCode::invalid, "a run still goes on in {}; wait until it has ended", path.string());
 }
@@ -61,7 +59,7 @@ UniqueFd lock_folder(const fs::path& path) {
 std::vector<std::string> command_line() {
   std::vector<std::string> words;
   std::string word;
-  for (const char c : read_file("/proc/self/cmdline")) {
+  for (const char c : read_kernel_file("/proc/self/cmdline")) {
     if (c != '\0') {
       word += c;
     } else {
@@ -72,7 +70,7 @@ std::vector<std::string> command_line() {
 }
 
 std::string cpu_model() {
-  const std::string info = read_file("/proc/cpuinfo");
+  const std::string info = read_kernel_file("/proc/cpuinfo");
   const auto key = info.find("model name");
   if (key == std::string::npos) return "unknown";
   const auto begin = info.find(": ", key) + 2;
@@ -88,7 +86,7 @@ std::string environment_json(const Job& job) {
       {"cores", usable_cores()},
       {"versions",
        {{"cohort", COHORT_VERSION}, {"libtorch", TORCH_VERSION}, {"compiler", __VERSION__}}}}
-      .dump(2);
+      .dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
 template <class T>
@@ -166,7 +164,7 @@ std::string to_json(const Summary& summary) {
               {"shards", shards_json(summary.shards)},
               {"phase_seconds", summary.phase_seconds},
               {"tasks", tasks}}
-             .dump(2) +
+             .dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) +
          "\n";
 }
 

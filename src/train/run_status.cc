@@ -3,15 +3,14 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <charconv>
-#include <ctime>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <limits>
 #include <thread>
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/log.h"
+#include "base/parse_integer.h"
 
 namespace cohort {
 namespace {
@@ -27,13 +26,23 @@ fs::path answer_path(const fs::path& run_dir) {
   return run_dir / "control" / "answer";
 }
 
+/// What a run says of itself, or is asked, is short.
+constexpr std::uint64_t kMostBytes = 16 << 20;
+
+std::string read_own(const fs::path& path) {
+  return read_file(path, Links::refuse, kMostBytes);
+}
+
 /// Of the launcher, as tasks.json says.
 pid_t launcher_of(const fs::path& run_dir) {
+  const fs::path path = run_dir / "tasks.json";
+  const std::string text = read_own(path);
   try {
-    return nlohmann::json::parse(read_file(run_dir / "tasks.json")).at("launcher").get<pid_t>();
-  } catch (const nlohmann::json::exception&) {
-    fail(ErrorCode::corrupt, "{} is not what a running run writes",
-         (run_dir / "tasks.json").string());
+    constexpr std::int64_t kLargestPid = std::numeric_limits<pid_t>::max();
+    return static_cast<pid_t>(integer_at(parse_json(text), "launcher", 1, kLargestPid));
+  } catch (const Error& error) {
+    fail(ErrorCode::corrupt, "{} is not what a running run writes: {}", path.string(),
+         error.what());
   }
 }
 
@@ -66,16 +75,21 @@ void RunStatus::happened(const std::string& event, nlohmann::json details) {
   if (run_dir_.empty()) return;
   nlohmann::ordered_json line{{"seconds", seconds_since(start_)}, {"event", event}};
   for (const auto& [key, value] : details.items()) line[key] = value;
-  std::ofstream(run_dir_ / "history.jsonl", std::ios::app) << line.dump() << "\n";
+  const fs::path path = run_dir_ / "history.jsonl";
+  try {
+    const UniqueFd file = open_to_write(path, Existing::append);
+    using Json = nlohmann::ordered_json;
+    write_all(file.get(), line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n", path);
+  } catch (const Error& error) {
+    log_warn("{}", error.what());  // As above.
+  }
 }
 
 std::optional<int> RunStatus::asked_workers() {
   if (run_dir_.empty() || ::access(request_path(run_dir_).c_str(), F_OK) != 0) return std::nullopt;
-  const std::string text = read_file(request_path(run_dir_));
+  const std::string text = read_own(request_path(run_dir_));
   fs::remove(request_path(run_dir_));
-  int workers = 0;
-  std::from_chars(text.data(), text.data() + text.size(), workers);
-  return workers;
+  return static_cast<int>(parse_integer(text, 0, std::numeric_limits<int>::max()).value_or(0));
 }
 
 void RunStatus::answer(const std::string& text) {
@@ -103,7 +117,7 @@ std::string ask_for_workers(const fs::path& run_dir, int workers, Deadline deadl
     }
     std::this_thread::sleep_for(20ms);
   }
-  return read_file(answer_path(run_dir));
+  return read_own(answer_path(run_dir));
 }
 
 }  // namespace cohort

@@ -13,8 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<Checkpoint> newest_in(const fs::path& folder, std::vector<std::string>& notes) {
-  CheckpointFolder::Newest newest = CheckpointFolder(folder).newest();
+std::optional<Checkpoint> newest_in(const fs::path& folder, std::vector<std::string>& notes,
+                                    std::uint64_t most_bytes = kAnySize) {
+  CheckpointFolder::Newest newest = CheckpointFolder(folder).newest(most_bytes);
   notes.insert(notes.end(), newest.notes.begin(), newest.notes.end());
   return std::move(newest.checkpoint);
 }
@@ -35,15 +36,20 @@ std::optional<TrainingState> state_from_disk(const WorkerRun& run, std::int64_t 
   return std::move(loaded.state);
 }
 
+std::uint64_t most_checkpoint_bytes(std::size_t model_floats) {
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 30, kTimes = 100;
+  return kLeast + kTimes * sizeof(float) * model_floats;
+}
+
 fs::path find_checkpoint(const std::string& resume, const fs::path& run_dir,
-                         std::vector<std::string>& notes) {
+                         std::uint64_t most_bytes, std::vector<std::string>& notes) {
   const bool automatic = resume == "auto";
   const fs::path named = automatic ? run_dir : fs::path(resume);
   if (fs::exists(named / "manifest.json")) {
     notes.push_back(fmt::format("going on from {}", named.string()));
-    return Checkpoint(named).path();
+    return Checkpoint(named, most_bytes).path();
   }
-  const auto newest = newest_in(named / "checkpoints", notes);
+  const auto newest = newest_in(named / "checkpoints", notes, most_bytes);
   if (newest) {
     notes.push_back(
         fmt::format("going on from {} after step {}", newest->path().string(), newest->step()));

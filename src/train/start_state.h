@@ -13,10 +13,13 @@ std::optional<TrainingState> state_from_disk(const WorkerRun& run, std::int64_t 
 
 /// The checkpoint that `--resume` means: with `auto` the newest of the run in `run_dir`, if there
 /// is any; otherwise that of the run, or the checkpoint, in the folder `resume`. Broken ones are
-/// passed over; `notes` gets a sentence for each, and one that says what is gone on from. Throws
-/// Error where a folder was named and has none.
+/// passed over; `notes` gets a sentence for each, and one that says what is gone on from. Those of
+/// more than `most_bytes` are not read. Throws Error where a folder was named and has none.
 std::filesystem::path find_checkpoint(const std::string& resume,
                                       const std::filesystem::path& run_dir,
-                                      std::vector<std::string>& notes);
+                                      std::uint64_t most_bytes, std::vector<std::string>& notes);
+
+/// Far more than a checkpoint can have that is of use to a model of so many floats.
+std::uint64_t most_checkpoint_bytes(std::size_t model_floats);
 
 }  // namespace cohort

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 constexpr auto kOwnSilence = 2s;
 
 std::string own_cgroup() {
-  std::istringstream groups(read_file("/proc/self/cgroup"));
+  std::istringstream groups(read_kernel_file("/proc/self/cgroup"));
   for (std::string line; std::getline(groups, line);) {
     if (line.starts_with("0::")) return "/sys/fs/cgroup" + line.substr(3);
   }
@@ -29,7 +29,7 @@ std::string own_cgroup() {
 /// How often the kernel has killed a process of this control group for want of memory.
 std::int64_t out_of_memory_kills() {
   try {
-    std::istringstream events(read_file(own_cgroup() + "/memory.events"));
+    std::istringstream events(read_kernel_file(own_cgroup() + "/memory.events"));
     std::string name;
     for (std::int64_t count = 0; events >> name >> count;) {
       if (name == "oom_kill") return count;

@@ -11,6 +11,7 @@
 #include "base/failpoint.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "checkpoint/checkpoint.h"
 #include "cluster/descriptor_limit.h"
 #include "cluster/shared_wait.h"
 #include "data/load_data.h"
@@ -288,7 +289,8 @@ class Run {
     if (options_.resume == "auto" && options_.run_dir.empty()) {
       fail(ErrorCode::invalid, "--resume auto goes on with the run in --run-dir, so name that too");
     }
-    start_from_ = find_checkpoint(options_.resume, options_.run_dir, start_notes_);
+    start_from_ =
+        find_checkpoint(options_.resume, options_.run_dir, most_checkpoint_bytes_, start_notes_);
   }
 
   /// What can only be known with the data at hand, before any worker is started.
@@ -296,8 +298,9 @@ class Run {
     const bool lasting = can_regroup(job_, environment_) && job_.cluster.servers > 0;
     if (job_.model.make && !lasting) return;
     const auto model = make_model(job_.model, data_.spec, job_.seed);
-    if (job_.cluster.servers > 1)
-      check_servers(most_servers(ModelLayout::of(*model).parameters.size));
+    const ModelLayout layout = ModelLayout::of(*model);
+    most_checkpoint_bytes_ = most_checkpoint_bytes(layout.parameters.size + layout.buffers.size);
+    if (job_.cluster.servers > 1) check_servers(most_servers(layout.parameters.size));
     if (lasting) server_memories_ = ServerMemories(job_, *model);
   }
 
@@ -358,6 +361,7 @@ class Run {
   ControlBlock control_;
   std::optional<RunFolder> folder_;
   ServerMemories server_memories_;
+  std::uint64_t most_checkpoint_bytes_ = kAnySize;
   std::filesystem::path start_from_;
   std::vector<std::string> start_notes_;
 };

@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include "base/checked.h"
+#include "base/fail.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "data/sampler.h"
@@ -120,7 +122,13 @@ class Worker {
 }  // namespace
 
 std::int64_t total_steps(const TrainOptions& train, std::int64_t samples) {
-  return train.steps > 0 ? train.steps : train.epochs * steps_per_epoch(samples, train.batch);
+  if (train.steps > 0) return train.steps;
+  const auto steps = checked_product(train.epochs, steps_per_epoch(samples, train.batch));
+  if (steps && *steps <= kMostSteps) return *steps;
+  fail(
+      ErrorCode::invalid,
+      "train.epochs = {} over {} samples in batches of {} are more than {} steps; set fewer epochs",
+      train.epochs, samples, train.batch, kMostSteps);
 }
 
 Error current_error() {

@@ -1,7 +1,6 @@
 #include "train/worker_report.h"
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_text.h"
 #include "base/log.h"
 
 namespace cohort {
@@ -31,7 +30,7 @@ void send_report(Store& store, int rank, const WorkerResult& result) {
 void collect_reports(Store& store, ControlBlock& control, Deadline deadline) {
   for (int rank = 1; rank < static_cast<int>(control.slots().size()); ++rank) {
     try {
-      const auto report = nlohmann::json::parse(store.get(key_of(rank), deadline));
+      const auto report = parse_json(store.get(key_of(rank), deadline));
       WorkerSlot& slot = control.slot(rank);
       report.at("steps").get_to(slot.result.steps);
       report.at("samples").get_to(slot.result.samples);

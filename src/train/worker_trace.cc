@@ -55,7 +55,7 @@ void merge_traces(const std::filesystem::path& run_dir, int workers) {
   for (int rank = 0; rank < workers; ++rank) {
     const auto path = fragment_path(run_dir, rank);
     if (!std::filesystem::exists(path)) continue;
-    fragments.push_back(read_file(path));
+    fragments.push_back(read_file(path, Links::refuse));
     std::filesystem::remove(path);
   }
   if (!fragments.empty()) write_trace(run_dir / "trace.json", fragments);

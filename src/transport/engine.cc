@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 
+#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/nearest_name.h"
+#include "base/parse_integer.h"
 #include "cluster/host_id.h"
 #include "cluster/shared_memory.h"
 #include "cluster/shared_wait.h"
@@ -25,7 +28,12 @@ class ShmEngine : public Engine, public SharedRegions {
       : options_(options), store_(store) {
     store_.set(key_of("pid", options.rank), std::to_string(::getpid()));
     for (int rank = 0; rank < options.world; ++rank) {
-      pids_.push_back(std::stoi(store_.get(key_of("pid", rank), deadline)));
+      const std::string text = store_.get(key_of("pid", rank), deadline);
+      const auto pid = parse_integer(text, 1, std::numeric_limits<pid_t>::max());
+      if (!pid) {
+        fail(ErrorCode::corrupt, "rank {} says that its process is \"{}\"", rank, excerpt(text));
+      }
+      pids_.push_back(static_cast<pid_t>(*pid));
     }
   }
 
