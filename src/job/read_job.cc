@@ -135,8 +135,14 @@ class JobReader {
   }
 
   bool take(const toml::node& node, double& value) const {
-    if (!node.is_number()) return false;
-    value = *node.value<double>();
+    // Not node.value<double>(): it has none for whole numbers that a double holds only about.
+    if (const auto* whole = node.as_integer()) {
+      value = static_cast<double>(whole->get());
+    } else if (const auto* number = node.as_floating_point()) {
+      value = number->get();
+    } else {
+      return false;
+    }
     return true;
   }
 
