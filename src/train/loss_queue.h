@@ -30,7 +30,7 @@ struct PieceLoss {
 /// begins again at its front, so that one that is emptied all the time touches little memory.
 class LossQueue {
  public:
-  static constexpr std::uint64_t kRoom = 16384;
+  static constexpr std::uint64_t kRoom = 4096;
 
   static std::size_t bytes_needed();
   explicit LossQueue(std::byte* memory) : memory_(memory) {}

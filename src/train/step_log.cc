@@ -20,9 +20,19 @@ StepLog::StepLog(WorkerLife& life, Pace pace, const View& view, std::int64_t log
       paced_step_(logged_step),
       paced_own_steps_(life.own_steps),
       paced_busy_(life.phases.seconds(Phase::communication) + life.phases.seconds(Phase::wait)),
-      paced_wait_(life.phases.seconds(Phase::wait)),
-      taken_(life.run.control.slots().size()) {
+      paced_wait_(life.phases.seconds(Phase::wait)) {
   life_.slot.held_step.store(kHoldsNothing);
+  if (shared_ && life_.log) find_queues();
+}
+
+/// Of all that were ever started: who is lost may have left something too. Who comes later comes
+/// with another group.
+void StepLog::find_queues() {
+  const auto slots = life_.run.control.slots();
+  for (std::size_t worker = 0; worker < slots.size(); ++worker) {
+    if (slots[worker].state.load() == WorkerState::absent) continue;
+    queues_.push_back({.queue = life_.run.control.losses_of(static_cast<int>(worker))});
+  }
 }
 
 /// Workers of other launchers have slots of their own there.
@@ -128,25 +138,20 @@ std::vector<std::int64_t> StepLog::held_steps() const {
 }
 
 void StepLog::take_pieces() {
-  for (std::size_t worker = 0; worker < taken_.size(); ++worker) {
-    if (life_.run.control.slots()[worker].state.load() == WorkerState::absent) continue;
-    const LossQueue queue = life_.run.control.losses_of(static_cast<int>(worker));
+  for (auto& [queue, taken] : queues_) {
     const std::uint64_t end = queue.end();
-    for (taken_[worker] = std::max(taken_[worker], queue.begin()); taken_[worker] < end;
-         ++taken_[worker]) {
-      const PieceLoss& piece = queue.at(taken_[worker]);
+    for (taken = std::max(taken, queue.begin()); taken < end; ++taken) {
+      const PieceLoss& piece = queue.at(taken);
       if (piece.step > logged_step_) losses_.add(piece);
     }
   }
 }
 
 void StepLog::release_pieces() {
-  for (std::size_t worker = 0; worker < taken_.size(); ++worker) {
-    if (taken_[worker] == 0) continue;
-    LossQueue queue = life_.run.control.losses_of(static_cast<int>(worker));
+  for (auto& [queue, taken] : queues_) {
     const std::uint64_t first = queue.begin();
     std::uint64_t position = first;
-    while (position < taken_[worker] && queue.at(position).step <= logged_step_) ++position;
+    while (position < taken && queue.at(position).step <= logged_step_) ++position;
     if (position > first) queue.release(position);
   }
 }

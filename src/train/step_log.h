@@ -56,10 +56,16 @@ class StepLog {
   double own_rate(double rate) const;
 
  private:
+  struct ReadQueue {
+    LossQueue queue;
+    std::uint64_t taken = 0;  ///< Up to where it was read.
+  };
+
   bool passes_multiple(std::int64_t before, std::int64_t steps_done) const;
   bool is_shared() const;
   void put_piece(const Step& step);
   void note_pace(const StepOutcome& outcome);
+  void find_queues();
   void take_pieces();
   void release_pieces();
   std::vector<std::int64_t> held_steps() const;
@@ -79,7 +85,7 @@ class StepLog {
   double communication_share_ = 0;
   bool told_full_ = false;
   DueLosses losses_;
-  std::vector<std::uint64_t> taken_;  // By worker: up to where its queue was read.
+  std::vector<ReadQueue> queues_;  // The chief's.
 };
 
 }  // namespace cohort
