@@ -30,8 +30,8 @@ struct StalenessSummary {
   std::int64_t applied = 0;
   std::int64_t dropped = 0;     ///< Late, and left out.
   std::int64_t duplicates = 0;  ///< Came twice; applied once.
-  std::int64_t missing =
-      0;  ///< Never came, though later ones did, or others of the servers have it.
+  /// Never came, though later ones did, or others of the servers have it.
+  std::int64_t missing = 0;
 };
 
 /// What one server counted. Each has a part of every push, so all should have counted the same.
@@ -43,16 +43,6 @@ struct ShardSummary {
   std::int64_t duplicates = 0;
   std::int64_t missing = 0;
   std::uint64_t fingerprint = 0;  ///< Equal where the same pushes were applied, each as often.
-};
-
-/// What one server counted. Each has a part of every push, so all should have counted the same.
-struct ShardSummary {
-  int server = 0;
-  std::int64_t version = 0;  ///< Updates it has made.
-  std::int64_t applied = 0;
-  std::int64_t dropped = 0;
-  std::int64_t duplicates = 0;
-  std::int64_t missing = 0;
 };
 
 /// How a run went: the fields of summary.json, by the same names.
