@@ -445,10 +445,14 @@ class ShardsTest(FailuresTest):
             with self.subTest(way):
                 self.run_dir = self.folder / way
                 self.disturbed_run(*self.WORDS, *self.LOOSE[way], "--faults",
-                                   "worker-1:worker.between-servers=kill@10")
+                                   "worker-1:worker.between-pushes=kill@10")
                 first, second = self.shards()
                 self.assertEqual((first["applied"], first["missing"]), (self.PUSHES, 0))
-                self.assertEqual((second["applied"], second["missing"]), (self.PUSHES - 1, 1))
+                # Server 0 may see the death before the push; then nobody has it, and it is made again.
+                self.assertEqual(second["applied"] + second["missing"], self.PUSHES)
+                self.assertLessEqual(second["missing"], 1)
+                self.assertEqual(second["missing"] == 0,
+                                 first["fingerprint"] == second["fingerprint"])
 
 
 class ReplicaTest(FailuresTest):

@@ -217,20 +217,20 @@ constexpr auto kQuorum = Consistency::quorum;
 
 INSTANTIATE_TEST_SUITE_P(
     Deaths, PushAgainDeathTest,
-    testing::Values(
-        Case{"first_before_update", {kAsync, 0, -1, "server.before-update=kill@9"}},
-        Case{"first_before_commit", {kAsync, 0, -1, "server.before-commit=kill@9"}},
-        Case{"first_before_answer", {kAsync, 0, -1, "server.before-answer=kill@9"}},
-        Case{"second_before_update", {kAsync, 1, -1, "server.before-update=kill@9"}},
-        Case{"second_in_update", {kAsync, 1, -1, "server.in-update=kill@9"}},
-        Case{"second_before_commit", {kAsync, 1, -1, "server.before-commit=kill@9"}},
-        Case{"second_before_answer", {kAsync, 1, -1, "server.before-answer=kill@9"}},
-        Case{"first_by_grpc", {kAsync, 0, -1, "server.before-commit=kill@9", false}},
-        Case{"second_by_grpc", {kAsync, 1, -1, "server.before-update=kill@9", false}},
-        Case{"quorum_first", {kQuorum, 0, -1, "server.before-update=kill@5"}},
-        Case{"quorum_second", {kQuorum, 1, -1, "server.before-answer=kill@5"}},
-        Case{"worker_between_servers", {kAsync, -1, 1, "worker.between-servers=kill@5"}},
-        Case{"worker_between_servers_quorum", {kQuorum, -1, 0, "worker.between-servers=kill@5"}}),
+    testing::Values(Case{"first_before_update", {kAsync, 0, -1, "server.before-update=kill@9"}},
+                    Case{"first_before_commit", {kAsync, 0, -1, "server.before-commit=kill@9"}},
+                    Case{"first_before_answer", {kAsync, 0, -1, "server.before-answer=kill@9"}},
+                    Case{"second_before_update", {kAsync, 1, -1, "server.before-update=kill@9"}},
+                    Case{"second_in_update", {kAsync, 1, -1, "server.in-update=kill@9"}},
+                    Case{"second_before_commit", {kAsync, 1, -1, "server.before-commit=kill@9"}},
+                    Case{"second_before_answer", {kAsync, 1, -1, "server.before-answer=kill@9"}},
+                    Case{"first_by_grpc", {kAsync, 0, -1, "server.before-commit=kill@9", false}},
+                    Case{"second_by_grpc", {kAsync, 1, -1, "server.before-update=kill@9", false}},
+                    Case{"quorum_first", {kQuorum, 0, -1, "server.before-update=kill@5"}},
+                    Case{"quorum_second", {kQuorum, 1, -1, "server.before-answer=kill@5"}},
+                    Case{"worker_between_servers", {kAsync, -1, 1, "worker.between-pushes=kill@5"}},
+                    Case{"worker_between_servers_quorum",
+                         {kQuorum, -1, 0, "worker.between-pushes=kill@5"}}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

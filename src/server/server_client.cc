@@ -147,7 +147,6 @@ void ServerClient::State::choose_rows(const Exchange& exchange, ServerState& sta
 
 void ServerClient::State::start(const Exchange& exchange, int server, ServerState& state) {
   LinkRequest request{.header = header_of(exchange, server, state)};
-  if (exchange.push && server > 0) failpoint("worker.between-servers");
   if (exchange.push) {
     choose_rows(exchange, state);
     request.rows = state.pushed;

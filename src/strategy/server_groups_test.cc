@@ -201,6 +201,7 @@ TEST(ServerGroups, AreToldByTheServersWhetherTheLastPushCounts) {
     const std::int64_t before = averages ? 2 : 1;
     unsure.step -= before;
     unsure.updates -= before;
+    if (unsure.pushed) unsure.pushed = {.version = unsure.pushed->version - 1, .next_step = 6};
     const std::vector<float> old_buffers(unsure.buffers.size(), 5.0F);
     unsure.buffers = old_buffers;
     run.starts = {&unsure, &first[1].carried};
@@ -212,6 +213,7 @@ TEST(ServerGroups, AreToldByTheServersWhetherTheLastPushCounts) {
     // The same worker where the servers have not made it.
     unsure.step += before;
     unsure.updates += before;
+    if (unsure.pushed) ++unsure.pushed->version;
     run.epoch = 3;
     EXPECT_EQ(train_group(run, house)[0].saved.buffers, old_buffers);
   }
