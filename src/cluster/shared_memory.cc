@@ -104,8 +104,12 @@ std::size_t SharedMemory::bytes_in_use() const {
 }
 
 void SharedMemory::resize(std::size_t bytes) {
+  // Another process may have made it larger since it was mapped here.
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) fail_errno("Cannot tell the size of shared memory");
+  const auto length = static_cast<off_t>(bytes);
   const std::size_t had = bytes_in_use();
-  if (bytes < size_ && ::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) {
+  if (status.st_size > length && ::ftruncate(fd_.get(), length) != 0) {
     fail_errno("Cannot give back shared memory");
   }
   reserve(fd_, bytes, bytes > had ? bytes - had : 0);

@@ -113,6 +113,10 @@ TEST(SharedMemory, KeepsWhatStandsThereWhenItGrowsAndGivesBackTheRest) {
   memory.resize(3 * kPage);
   EXPECT_EQ(memory.data()[kPage], std::byte{7});
   EXPECT_EQ(memory.data()[2 * kPage], std::byte{0}) << "what is new is zeroed";
+  SharedMemory other = SharedMemory::attach(memory.path());
+  other.resize(9 * kPage);
+  memory.resize(3 * kPage);
+  EXPECT_EQ(SharedMemory::attach(memory.path()).size(), 3 * kPage) << "whoever made it larger";
 }
 
 /// Others say where their memory is; what they say must not make us write to a file.

@@ -60,11 +60,13 @@ void compare_ledgers(std::vector<ShardMemory>& shards) {
     std::vector<LedgerEntry> entries = ledger_of(shard, epoch, workers);
     ShardRecord record = shard.record();
     WorkLeft work = shard.work();
+    // Of an older group the work says who had it there: other workers than those of the ledger.
+    const bool same_group = record.ledger_epoch == epoch;
     record.ledger_epoch = epoch;
     for (std::size_t i = 0; i < workers; ++i) {
       record.counts.missing += known[i] - std::max(entries[i].known, entries[i].settled);
       entries[i].known = known[i];
-      if (entries[i].settled == known[i]) continue;
+      if (!same_group || entries[i].settled == known[i]) continue;
       // A worker takes no new work before all have answered its push, so this is what it was of.
       std::erase_if(work.again,
                     [&](const Claim& piece) { return piece.taken_by == static_cast<int>(i); });

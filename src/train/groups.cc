@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "strategy/strategy.h"
+#include "train/stop_grace.h"
 
 namespace cohort {
 
@@ -164,10 +165,9 @@ void Groups::ask_for_pause() {
   pause_by_ = pause_deadline();
 }
 
-/// Later than the workers give up one that does not come: who waits for it in vain pauses by
-/// itself.
 Deadline Groups::pause_deadline() const {
-  return Deadline::in_seconds(1.5 * cluster_.timeout_seconds);
+  const auto timeout = std::chrono::duration<double>(cluster_.timeout_seconds);
+  return Deadline::in(pause_patience(std::chrono::duration_cast<Duration>(timeout)));
 }
 
 /// All that are left have paused: whether nothing shall follow.

@@ -28,9 +28,6 @@ using namespace std::chrono_literals;
 
 // What a worker takes at most to notice that a peer is gone, and to say so.
 constexpr auto kGraceAfterFailure = 3s;
-// How long workers that shall save may stand still, beyond the time they themselves wait for one
-// that does not come.
-constexpr auto kQuietBeforeEnd = 30s;
 constexpr std::int64_t kSettledStep = 20;
 // How soon a change is seen; shorter while all wait for this process.
 constexpr auto kTick = 50ms;
@@ -114,7 +111,7 @@ class Launcher {
   /// The workers end by themselves when they have saved.
   void end_in_time() {
     const auto timeout = std::chrono::duration<double>(cluster_.timeout_seconds);
-    const auto quiet = kQuietBeforeEnd + std::chrono::duration_cast<Duration>(timeout);
+    const auto quiet = quiet_before_end(std::chrono::duration_cast<Duration>(timeout));
     end_by_ = Deadline::in(quiet);
     grace_.emplace(Clock::now(), quiet);
   }

@@ -23,7 +23,9 @@ std::vector<std::span<std::byte>> ServerMemories::spans_of(
   return spans;
 }
 
-std::vector<ServerReport> ServerMemories::reports() const {
+std::vector<ServerReport> ServerMemories::reports() {
+  // What a worker left on some servers only is else found when the next group is formed.
+  if (rules_.consistency != ShardRules::Consistency::sync) settle();
   std::vector<ServerReport> all;
   for (const std::span<std::byte> memory : spans()) {
     const auto shard = ShardMemory::find(memory);

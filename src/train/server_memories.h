@@ -28,9 +28,9 @@ class ServerMemories {
   /// lost, and which go on from their copies.
   std::vector<int> settle();
 
-  /// What the servers have counted, also those that died. Empty where there is no such memory, or
-  /// no model in it.
-  std::vector<ServerReport> reports() const;
+  /// What the servers have counted, also those that died; once none of them runs any more. Empty
+  /// where there is no such memory, or no model in it.
+  std::vector<ServerReport> reports();
 
  private:
   static std::vector<std::span<std::byte>> spans_of(const std::vector<LastingMemory>& memories);

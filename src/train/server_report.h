@@ -12,7 +12,4 @@ StalenessSummary summarize_staleness(std::span<const ServerReport> servers);
 /// What each of them has counted.
 std::vector<ShardSummary> summarize_shards(std::span<const ServerReport> servers);
 
-/// What each of them has counted.
-std::vector<ShardSummary> summarize_shards(std::span<const ServerSlot> servers);
-
 }  // namespace cohort

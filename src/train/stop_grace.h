@@ -6,6 +6,18 @@
 
 namespace cohort {
 
+/// How long a worker that was asked to pause may stand still before it is ended for the others'
+/// sake. Longer than they wait for one that does not come: who waits for it in vain pauses first.
+inline Duration pause_patience(Duration timeout) {
+  return timeout * 3 / 2;
+}
+
+/// StopGrace's `quiet`: longer than pause_patience(), so that the others can still save when one is
+/// stuck and was ended.
+inline Duration quiet_before_end(Duration timeout) {
+  return pause_patience(timeout) + std::chrono::seconds(30);
+}
+
 /// How long workers that were told to stop may take to come to the end of their step and to save:
 /// as long as they get on. They are given up when none has moved (see Movement) for `quiet`, or for
 /// three of their steps where those take longer; and after kMost in any case.

@@ -30,6 +30,14 @@ TEST(StopGrace, IsNotForEver) {
   EXPECT_TRUE(grace.is_over(kStart + StopGrace::kMost, true, {}));
 }
 
+TEST(StopGrace, OutlivesAWorkerThatIsStuckSoThatTheOthersCanSave) {
+  for (const Duration timeout : {Duration(1s), Duration(60s), Duration(600s)}) {
+    EXPECT_GT(pause_patience(timeout), timeout) << "who waits for it gives up first";
+    StopGrace grace(kStart, quiet_before_end(timeout));
+    EXPECT_FALSE(grace.is_over(kStart + pause_patience(timeout) + 20s, false, {}));
+  }
+}
+
 TEST(GoodLastStep, IsTheNextAverageWhereThatIsNear) {
   EXPECT_EQ(good_last_step(37, 16, 10ms), 48);
   EXPECT_EQ(good_last_step(48, 16, 10ms), 48);

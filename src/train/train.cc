@@ -325,7 +325,7 @@ class Run {
                              job_.strategy.kind, folder_ ? folder_->path().string() : "on rank 0"));
   }
 
-  Summary summarize(const LaunchResult& result) const {
+  Summary summarize(const LaunchResult& result) {
     Summary summary;
     summary.strategy = job_.strategy.kind;
     summary.workers = job_.cluster.workers;

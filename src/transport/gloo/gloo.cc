@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <exception>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -180,10 +181,16 @@ class GlooTransport : public Transport {
                   const GlooOperation& operation, Deadline deadline) {
     const AwaitedBuffer::Scope scope(awaited_, buffer);
     check_open();
+    std::exception_ptr alarm;  // Raised after a last look: what has arrived before it counts.
     while (!is_complete(buffer)) {
       check_open();
-      alarms_.check(operation.peer);
-      if (deadline.passed()) fail_with(timed_out(operation));
+      if (alarm) std::rethrow_exception(alarm);
+      try {
+        alarms_.check(operation.peer);
+      } catch (...) {
+        alarm = std::current_exception();
+      }
+      if (!alarm && deadline.passed()) fail_with(timed_out(operation));
     }
   }
 
