@@ -117,6 +117,7 @@ class TwoGroups {
       PrefixStore view(store, "1/");
       ServerClient client(client_options(worker, 1), view);
       if (worker == 0) client.initialise(model_of(std::vector<float>(kDense)));
+      meet(store, "here", worker, kWorkers);  // Nobody dies before all have come.
       lost = !push_all(client);
       unanswered = client.unanswered();
     }
@@ -125,11 +126,15 @@ class TwoGroups {
     PrefixStore view(store, "2/");
     ServerClient client(client_options(worker, 2), view);
     if (!unanswered.empty()) client.push_again(unanswered);
-    store.set("again" + std::to_string(worker), "done");
-    for (int other = 0; other < rules(2).workers; ++other) {
-      store.get("again" + std::to_string(other), Deadline::in(kTimeout));
-    }
+    meet(store, "again", worker, rules(2).workers);
     require(push_all(client), "the second group has lost somebody");
+  }
+
+  static void meet(Store& store, const std::string& where, int worker, int workers) {
+    store.set(where + std::to_string(worker), "done");
+    for (int other = 0; other < workers; ++other) {
+      store.get(where + std::to_string(other), Deadline::in(kTimeout));
+    }
   }
 
   ClientOptions client_options(int worker, std::int64_t epoch) const {

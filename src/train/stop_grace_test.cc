@@ -31,7 +31,7 @@ TEST(StopGrace, IsNotForEver) {
 }
 
 TEST(StopGrace, OutlivesAWorkerThatIsStuckSoThatTheOthersCanSave) {
-  for (const Duration timeout : {Duration(1s), Duration(60s), Duration(600s)}) {
+  for (const Duration timeout : {Duration(1s), Duration(60s), Duration(300s)}) {
     EXPECT_GT(pause_patience(timeout), timeout) << "who waits for it gives up first";
     StopGrace grace(kStart, quiet_before_end(timeout));
     EXPECT_FALSE(grace.is_over(kStart + pause_patience(timeout) + 20s, false, {}));
