@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "strategy/server_groups_test_support.h"
 
@@ -12,6 +13,7 @@ namespace cohort {
 namespace {
 
 constexpr std::int64_t kAllSteps = 1 << 20;
+constexpr int kTries = 50;  // To see what depends on who is faster.
 
 StrategyOptions server(const std::string& consistency) {
   StrategyOptions options;
@@ -111,19 +113,25 @@ TEST_P(EveryLooseStrategy, GoesOnWithoutALostWorker) {
   for (const std::int64_t dies_after : {6, 8}) {
     times_.clear();
     const Job job = word_job(GetParam().strategy, 3, 2);
-    ServerHouse house(job);
     GroupRun run{.job = job,
                  .workers = 3,
                  .until = kAllSteps,
                  .dying = 2,
                  .dies_after = dies_after,
                  .may_break = true};
-    const auto ends = train_group(run, house);
+    std::optional<ServerHouse> house;
+    std::vector<GroupEnd> ends;
+    // On a busy machine the others may have done everything before it could die.
+    for (int tries = 0; tries < kTries; ++tries) {
+      house.emplace(job);
+      ends = train_group(run, *house);
+      if (ends[2].done.size() == static_cast<std::size_t>(dies_after)) break;
+    }
     EXPECT_GT(ends[0].done.size() + ends[1].done.size(), 100U) << "nobody stopped";
     count(ends);
     // What it had not pushed yet is done again.
     std::vector<Claim> unpushed = ends[2].done;
-    if (unpushed.size() < static_cast<std::size_t>(dies_after)) continue;  // All was done before.
+    ASSERT_EQ(unpushed.size(), static_cast<std::size_t>(dies_after));
     unpushed.erase(unpushed.begin(), unpushed.end() - dies_after % steps_of_a_push);
     for (const Claim& claim : unpushed) --times_[claim];
     expect_each_once(job);
@@ -132,7 +140,7 @@ TEST_P(EveryLooseStrategy, GoesOnWithoutALostWorker) {
     run.epoch = 2;
     run.workers = 2;
     run.starts = {&ends[1].carried, &ends[0].carried};
-    const auto meeting = train_group(run, house);
+    const auto meeting = train_group(run, *house);
     EXPECT_TRUE(meeting[0].done.empty());
     EXPECT_EQ(meeting[0].saved.step, job.train.steps);
   }
