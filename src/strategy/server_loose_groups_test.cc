@@ -70,20 +70,25 @@ TEST_P(EveryLooseStrategy, DoesEveryPieceOnceInGroupsOfAnySize) {
   for (const int servers : {1, 2}) {
     times_.clear();
     const Job job = word_job(GetParam().strategy, 3, servers);
-    ServerHouse house(job);
     GroupRun run{.job = job, .workers = 3, .until = 11};
+    std::optional<ServerHouse> house;
     std::vector<GroupEnd> ends;
-    double loss_before = INFINITY;
-    for (const int workers : {3, 2, 4, 1}) {
+    // On a busy machine the others may have done everything before worker 0 can stop them.
+    for (int tries = 0; tries < kTries; ++tries) {
+      house.emplace(job);
+      ends = train_group(run, *house);
+      if (ends[0].saved.step < job.train.steps) break;
+    }
+    count(ends);
+    const double loss_before = ends[0].loss;
+    ASSERT_LT(ends[0].saved.step, job.train.steps) << "something is left to the others";
+    for (const int workers : {2, 4, 1}) {
       run.workers = workers;
       run.starts = carried(ends);
-      if (workers == 1) run.until = kAllSteps;
-      ends = train_group(run, house);
-      count(ends);
       ++run.epoch;
-      // On a busy machine the first group may have done everything before worker 0 could stop it.
-      const bool is_left = ends[0].saved.step < job.train.steps;
-      if (workers == 3 && is_left) loss_before = ends[0].loss;
+      if (workers == 1) run.until = kAllSteps;
+      ends = train_group(run, *house);
+      count(ends);
     }
     expect_each_once(job);
     EXPECT_EQ(ends[0].saved.step, job.train.steps);
