@@ -25,6 +25,11 @@ if(COHORT_SANITIZE)
   target_link_options(cohort_flags INTERFACE -fsanitize=${COHORT_SANITIZE})
 endif()
 
+if(COHORT_BUILD_TESTS)
+  add_library(cohort_test_main OBJECT ${PROJECT_SOURCE_DIR}/tests/room_test_main.cc)
+  target_link_libraries(cohort_test_main PRIVATE cohort_flags PUBLIC GTest::gmock spdlog::spdlog)
+endif()
+
 if(COHORT_WITH_TORCH)
   # LibTorch's headers are system headers to us: their warnings are not ours.
   add_library(cohort_torch INTERFACE)
@@ -77,7 +82,7 @@ function(cohort_room name)
     add_executable(${name}_test ${tests})
     set_target_properties(${name}_test PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
     target_link_libraries(${name}_test PRIVATE cohort_${name} ${ROOM_HIDDEN_LIBRARIES}
-      GTest::gmock GTest::gtest_main cohort_test_flags)
+      cohort_test_main cohort_test_flags)
     if(ROOM_TORCH)
       cohort_use_torch(${name}_test)
     endif()

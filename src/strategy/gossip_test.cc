@@ -246,6 +246,10 @@ std::string name_of(const Case& one) {
   return one.send + "_" + one.topology + "_" + one.codec + (one.shared ? "_shared" : "_remote");
 }
 
+std::ostream& operator<<(std::ostream& out, const Case& one) {
+  return out << name_of(one);
+}
+
 class EveryGossip : public ::testing::TestWithParam<Case> {};
 
 TEST_P(EveryGossip, EndsOnOneModelAsGoodAsThatOfOneProcess) {
@@ -310,28 +314,33 @@ TEST(Gossip, ClipsTheOwnGradient) {
 }
 
 // Gradients are clipped to nothing, so that weight decay alone moves the model: what it leaves
-// tells how many steps were made.
+// tells how many steps were made. One who was quicker than all others may be 200 steps ahead of
+// them when they come together, and the mean of models that are far apart has a smaller logarithm
+// than the mean of their logarithms: a decay of 1e-4 makes that 0.2 % at most (0.002 made it 4 %).
 TEST_P(EveryGossip, MovesTheModelByTheStepsOfTheJob) {
   const auto& [send, topology, codec, shared] = GetParam();
   if (codec == "int8") GTEST_SKIP() << "rounds what is left of the gradients at random";
   if (codec == "bf16") GTEST_SKIP() << "has too few digits for so small steps of parameters";
-  constexpr double kDecay = 0.002;
+  // So few steps say little of models of which each has its own way: those keep an even pace, and a
+  // decay that their messages have digits for.
+  const bool models = send == "parameters";
+  const double decay = models ? 0.002 : 1e-4;
   for (const int parts : {3, 8}) {
     TrainingRun run = run_of(3, send, topology);
     run.parts = parts;
     run.shared = shared;
     run.strategy.compression.kind = codec;
     run.strategy.compression.ratio = 0.5;
-    run.optimizer = {.kind = "sgd", .lr = 0.1, .weight_decay = kDecay / 0.1};
+    run.optimizer = {.kind = "sgd", .lr = 0.1, .weight_decay = decay / 0.1};
     run.clip_norm = 1e-12;
-    run.even = send == "parameters";  // So few steps say little of models that are far apart.
+    run.even = models;
     const auto end = train(run).front();
     const auto first = RegressionNet(0).hidden;
     const float* now = end.parameters.data();
     double left = 0;
     for (std::int64_t i = 0; i < first.numel(); ++i) left += now[i] / first.data_ptr<float>()[i];
-    const double moved = std::log(left / static_cast<double>(first.numel())) / std::log(1 - kDecay);
-    EXPECT_NEAR(moved / kSteps, 1, send == "gradients" ? 0.01 : 0.05) << parts << " parts";
+    const double moved = std::log(left / static_cast<double>(first.numel())) / std::log(1 - decay);
+    EXPECT_NEAR(moved / kSteps, 1, models ? 0.05 : 0.01) << parts << " parts";
   }
 }
 
