@@ -91,7 +91,8 @@ Contender gloo(const std::string& program, const PeerSetting& setting, bool quic
 
 }  // namespace
 
-Benchmark allreduce_benchmark(bool quick) {
+Benchmark allreduce_benchmark(const BenchOptions& options) {
+  const bool quick = options.quick;
   Benchmark benchmark;
   benchmark.name = "allreduce";
   benchmark.read = read_sums;
@@ -101,6 +102,7 @@ Benchmark allreduce_benchmark(bool quick) {
 
   auto& contenders = benchmark.contenders;
   contenders.push_back(own("cohort", "Cohort"));
+  contenders.back().own = true;
   contenders.push_back(own("bare", "bare loop in place (limit)"));
   contenders.back().takes_part = [](const Case& one_case) {
     return one_case.workers <= static_cast<int>(allowed_cores().size());  // It only ever spins.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/deadline.h"
 #include "base/fail.h"
@@ -59,6 +60,33 @@ void select(Benchmark& benchmark, const std::vector<std::string>& only) {
                                 [&](const std::string& name) { return listed(named, name); });
   if (some) with_reference.push_back(reference);
   narrow(benchmark.contenders, with_reference);
+}
+
+/// The contender as another build of this command is, on the same terms.
+Contender of_other_build(const Contender& ours, const std::string& binary) {
+  Contender other = ours;
+  other.name = "against";
+  other.label = fmt::format("{} of {}", ours.label, binary);
+  other.group = [group = ours.group, binary](const Case& one_case) {
+    ProgramGroup programs = group(one_case);
+    for (Program& program : programs.programs) program.words.front() = binary;
+    return programs;
+  };
+  return other;
+}
+
+/// Each of our own contenders gets the other build's right behind it.
+void add_other_build(std::vector<Contender>& contenders, const std::string& binary) {
+  if (access(binary.c_str(), X_OK) != 0) {
+    fail(ErrorCode::invalid, "--against {} is no program that can be run", binary);
+  }
+  const std::string path = std::filesystem::absolute(binary).string();
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    if (!contenders[i].own) continue;
+    contenders.insert(contenders.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                      of_other_build(contenders[i], path));
+    ++i;
+  }
 }
 
 class Rounds {
@@ -127,6 +155,7 @@ void write_json(const std::string& path, const Benchmark& benchmark, const Bench
       {"reference", benchmark.contenders.front().label},
       {"metrics", rounds.results.to_json(benchmark.contenders.front().label)},
       {"left_out", reasons},
+      {"notes", benchmark.notes},
       {"problems", rounds.problems},
   };
   write_file_atomically(path, document.dump(2) + "\n");
@@ -138,11 +167,13 @@ int run_benchmark(Benchmark benchmark, const BenchOptions& wanted) {
   BenchOptions options = wanted;
   check(options);
   select(benchmark, options.only);
+  if (!options.against.empty()) add_other_build(benchmark.contenders, options.against);
   if (options.quick) {
     options.rounds = 1;
     say("quick: figures mean nothing");
   }
   for (const auto& one : benchmark.left_out) say("left out: " + one.reason);
+  for (const auto& note : benchmark.notes) say(note);
 
   Rounds rounds(benchmark);
   const bool terminal = isatty(STDERR_FILENO) != 0;

@@ -16,6 +16,8 @@ struct BenchOptions {
   std::vector<std::string> only;  ///< Names of cases or contenders; empty: all.
   bool quick = false;             ///< Tiny work and one round, to see that everything runs.
   std::string json_path;          ///< Empty: write none.
+  std::string against;            ///< Another build of this command to run beside it; empty: none.
+  std::string python;             ///< Whose PyTorch is the peer; empty: the system's.
 };
 
 /// What every contender is asked to do, such as "train this network with 2 workers".
@@ -31,6 +33,7 @@ struct Contender {
   std::string label;  ///< For the table.
   std::function<ProgramGroup(const Case&)> group;
   std::function<bool(const Case&)> takes_part = [](const Case&) { return true; };
+  bool own = false;  ///< It runs this command, so `against` can take its place.
 };
 
 /// A contender that is not measured, and why.
@@ -58,6 +61,7 @@ struct Benchmark {
   std::vector<Case> cases;
   std::vector<Contender> contenders;  ///< The first is the reference of all ratios.
   std::vector<LeftOut> left_out;
+  std::vector<std::string> notes = {};  ///< Said above the table, such as a peer's version.
   std::function<std::vector<Reading>(const Run&)> read;
   std::function<std::string(const Results&)> conclude = {};  ///< What to say below the table.
 };

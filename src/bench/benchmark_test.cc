@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "bench/peers.h"
 
 namespace cohort {
 namespace {
@@ -102,6 +103,49 @@ TEST(RunBenchmark, APeerThatFailsIsReportedAndTheOthersGoOn) {
   EXPECT_THAT(outcome.text, HasSubstr("failed: broken, small"));
   EXPECT_EQ(outcome.json["problems"].size(), 1U);
   EXPECT_EQ(outcome.json["metrics"][0]["contenders"].size(), 2U);
+}
+
+/// A program that is called as ours would be, and says another time.
+std::string other_build(const TemporaryFolder& folder) {
+  const auto path = folder.path() / "other";
+  write_file_atomically(path, "#!/bin/sh\necho '{\"t\": 5}'\n");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path.string();
+}
+
+TEST(RunBenchmark, AnotherBuildRunsBesideOursOnTheSameTerms) {
+  const TemporaryFolder folder;
+  auto benchmark = example();
+  benchmark.contenders.front().own = true;
+  BenchOptions options = quick({"small"});
+  options.against = other_build(folder);
+  const Outcome outcome = run(benchmark, options);
+  const auto& contenders = outcome.json["metrics"][0]["contenders"];
+  ASSERT_EQ(contenders.size(), 3U);
+  EXPECT_EQ(contenders[1]["name"], "us of " + options.against);
+  EXPECT_EQ(contenders[1]["ratio"]["median"], 5);
+}
+
+TEST(RunBenchmark, AnotherBuildThatCannotBeRunIsRefused) {
+  auto benchmark = example();
+  benchmark.contenders.front().own = true;
+  BenchOptions options = quick();
+  options.against = "/nowhere/cohort";
+  try {
+    run_benchmark(benchmark, options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--against /nowhere/cohort"));
+  }
+}
+
+TEST(PythonWithTorch, AWantedOneWithoutItIsRefused) {
+  try {
+    python_with_torch("/bin/false");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--python /bin/false has no PyTorch"));
+  }
 }
 
 TEST(RunBenchmark, AReferenceThatFailsIsAFailure) {

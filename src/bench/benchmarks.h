@@ -9,21 +9,21 @@ namespace cohort {
 
 /// Sums of float32 arrays between processes of one machine: Cohort's shared memory, a bare loop,
 /// Open MPI, Gloo.
-Benchmark allreduce_benchmark(bool quick);
+Benchmark allreduce_benchmark(const BenchOptions& options);
 
 /// Training of four networks, 2 workers and 1: Cohort, DistributedDataParallel, a plain LibTorch
 /// loop, that loop with MPI, and two processes that do not talk.
-Benchmark train_benchmark(bool quick);
+Benchmark train_benchmark(const BenchOptions& options);
 
 /// The same contenders, only from the start of the command to the end of the first step.
-Benchmark start_benchmark(bool quick);
+Benchmark start_benchmark(const BenchOptions& options);
 
 /// Pushes and pulls of float32 arrays between workers and parameter servers of one machine:
 /// Cohort's shared memory, its gRPC, and plain gRPC calls.
-Benchmark ps_benchmark(bool quick);
+Benchmark ps_benchmark(const BenchOptions& options);
 
 /// Training with one checkpoint in 100 steps and without any, in turns: what checkpoints cost.
-Benchmark checkpoint_benchmark(bool quick);
+Benchmark checkpoint_benchmark(const BenchOptions& options);
 
 /// What Cohort's own contenders run in a process of their own; `words` are those after
 /// `cohort bench worker`. Prints one line of JSON.

@@ -72,14 +72,14 @@ std::string conclusion(const Results& results) {
 
 }  // namespace
 
-Benchmark checkpoint_benchmark(bool quick) {
+Benchmark checkpoint_benchmark(const BenchOptions& options) {
   Benchmark benchmark;
   benchmark.name = "checkpoint";
   benchmark.read = read_run;
   benchmark.conclude = conclusion;
   for (const Length& length : kLengths) {
-    const int every = quick ? 4 : 200;
-    const int checkpoints = quick ? 1 : length.checkpoints;
+    const int every = options.quick ? 4 : 200;
+    const int checkpoints = options.quick ? 1 : length.checkpoints;
     constexpr int kSkipped = 1;
     const std::vector<std::string> words = {
         length.network, std::to_string(kWorkers), std::to_string(kSkipped),

@@ -46,12 +46,19 @@ std::optional<std::string> peer_program(const std::string& name) {
   return path.string();
 }
 
-std::optional<std::string> python_with_torch() {
+std::optional<Python> python_with_torch(const std::string& wanted) {
   // The system's Python first: distributions' packages serve only that one, and users often have
   // another one before it in PATH.
-  for (const std::string python : {"/usr/bin/python3", "python3"}) {
-    const Program probe{{python, "-c", "import torch.distributed"}, {}, -1};
-    if (run_together({{probe}}).succeeded) return python;
+  const std::vector<std::string> by_itself = {"/usr/bin/python3", "python3"};
+  for (const auto& python : wanted.empty() ? by_itself : std::vector{wanted}) {
+    const Program probe{
+        {python, "-c", "import torch.distributed; print(torch.__version__, end='')"}, {}, -1};
+    const Finished finished = run_together({{probe}});
+    if (finished.succeeded) return Python{python, finished.outputs.front()};
+    if (!wanted.empty()) {
+      fail(ErrorCode::invalid, "--python {} has no PyTorch with torch.distributed: {}", wanted,
+           finished.problem);
+    }
   }
   return std::nullopt;
 }

@@ -26,8 +26,14 @@ const PeerSetting& tuned();
 /// The path of a program of bench/, or nothing where it was not built.
 std::optional<std::string> peer_program(const std::string& name);
 
-/// A Python that has PyTorch.
-std::optional<std::string> python_with_torch();
+struct Python {
+  std::string path;
+  std::string torch;  ///< The version of its PyTorch.
+};
+
+/// A Python that has PyTorch: the one at `wanted`, or where that is empty the system's. Throws
+/// Error(invalid) where the wanted one has none.
+std::optional<Python> python_with_torch(const std::string& wanted = "");
 
 /// `program` as `ranks` processes under mpirun.
 Program under_mpirun(int ranks, const std::string& program, const std::vector<std::string>& words);

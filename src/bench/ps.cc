@@ -67,7 +67,7 @@ Contender own(const std::string& way, const std::string& label, bool quick) {
     return ProgramGroup{
         {own_worker(joined(joined({"ps", way}, one_case.words), plan_words(quick, repeats)))}};
   };
-  return {way, label, group};
+  return {.name = way, .label = label, .group = group, .own = true};
 }
 
 Contender grpc(const std::string& program, const PeerSetting& setting, bool quick) {
@@ -83,7 +83,8 @@ Contender grpc(const std::string& program, const PeerSetting& setting, bool quic
 
 }  // namespace
 
-Benchmark ps_benchmark(bool quick) {
+Benchmark ps_benchmark(const BenchOptions& options) {
+  const bool quick = options.quick;
   Benchmark benchmark;
   benchmark.name = "ps";
   benchmark.read = read_timings;

@@ -69,7 +69,7 @@ Contender cohort_itself() {
     if (one_case.workers == 1) worker.core = allowed_cores().front();
     return ProgramGroup{{worker}};
   };
-  return {"cohort", kReference, group};
+  return {.name = "cohort", .label = kReference, .group = group, .own = true};
 }
 
 bool one_worker(const Case& one_case) {
@@ -130,19 +130,22 @@ Contender silent_loops(const std::string& program, const PeerSetting& setting) {
   return {"silent", "two plain loops that do not talk" + setting.suffix, group, several_workers};
 }
 
-void add_peers(Benchmark& benchmark) {
+void add_peers(Benchmark& benchmark, const std::string& wanted_python) {
   auto& contenders = benchmark.contenders;
   const auto script = peer_program("ddp_train.py");
-  const auto python = script ? python_with_torch() : std::nullopt;
+  const auto python = script ? python_with_torch(wanted_python) : std::nullopt;
   const auto mpi_loop = in_path("mpirun") ? peer_program("mpi_train") : std::nullopt;
   const auto loop = peer_program("plain_train");
   for (const PeerSetting* setting : {&as_installed(), &tuned()}) {
-    if (python) contenders.push_back(distributed_data_parallel(*python, *script, *setting));
+    if (python) contenders.push_back(distributed_data_parallel(python->path, *script, *setting));
     if (mpi_loop) contenders.push_back(loop_with_mpi(*mpi_loop, *setting));
     if (loop) contenders.push_back(plain_loop(*loop, *setting));
   }
   if (loop) contenders.push_back(silent_loops(*loop, tuned()));  // A limit, so at its best.
-  if (!python) {
+  if (python) {
+    benchmark.notes.push_back(
+        fmt::format("PyTorch DDP is that of PyTorch {} ({})", python->torch, python->path));
+  } else {
     benchmark.left_out.push_back({"ddp", "PyTorch DDP (Debian package python3-torch)"});
   }
   if (!mpi_loop) {
@@ -163,21 +166,21 @@ Case make_case(const Network& network, int workers) {
 
 }  // namespace
 
-Benchmark train_benchmark(bool quick) {
+Benchmark train_benchmark(const BenchOptions& options) {
   Benchmark benchmark;
   benchmark.name = "train";
   benchmark.read = read_training;
   for (auto network : kNetworks) {
-    if (quick) network = {network.name, 1, 1};
+    if (options.quick) network = {network.name, 1, 1};
     for (const int workers : {2, 1}) benchmark.cases.push_back(make_case(network, workers));
   }
   benchmark.contenders.push_back(cohort_itself());
-  add_peers(benchmark);
+  add_peers(benchmark, options.python);
   return benchmark;
 }
 
-Benchmark start_benchmark(bool quick) {
-  Benchmark benchmark = train_benchmark(quick);
+Benchmark start_benchmark(const BenchOptions& options) {
+  Benchmark benchmark = train_benchmark(options);
   benchmark.name = "start";
   benchmark.read = [](const Run& run) { return std::vector<Reading>{start_reading(run)}; };
   benchmark.cases.clear();

@@ -14,6 +14,8 @@ constexpr const char* kFooter = R"(
 Examples:
   cohort bench allreduce
   cohort bench train --only mlp conv --json train.json
+  cohort bench train --against ../before/build/release/cohort --only cohort
+  cohort bench train --python ~/venv/bin/python3 --only ddp
   cohort bench ps --only 1-workers-1-servers
   cohort bench checkpoint
   cohort bench start
@@ -24,15 +26,18 @@ Every contender is run in turn, round by round, on the same cores; docs/benchmar
 struct NamedBenchmark {
   const char* name;
   const char* summary;
-  Benchmark (*make)(bool quick);
+  Benchmark (*make)(const BenchOptions& options);
+  bool takes_builds = true;  ///< --against
+  bool has_python = false;   ///< --python
 };
 
 constexpr NamedBenchmark kBenchmarks[] = {
     {"allreduce", "Sums between processes: Cohort, Open MPI, Gloo", allreduce_benchmark},
-    {"train", "Training: Cohort, PyTorch DDP, LibTorch loops, MPI", train_benchmark},
+    {"train", "Training: Cohort, PyTorch DDP, LibTorch loops, MPI", train_benchmark, true, true},
     {"ps", "Pushes and pulls: Cohort's parameter server, plain gRPC", ps_benchmark},
-    {"checkpoint", "Training with checkpoints and without: what they cost", checkpoint_benchmark},
-    {"start", "From the command to the end of the first step", start_benchmark},
+    {"checkpoint", "Training with checkpoints and without: what they cost", checkpoint_benchmark,
+     false},
+    {"start", "From the command to the end of the first step", start_benchmark, true, true},
 };
 
 struct BenchWords {
@@ -65,6 +70,15 @@ void configure(CLI::App& app, BenchWords& words) {
     one->add_option("--only", options.only, "Only these contenders or networks");
     one->add_flag("--quick", options.quick, "One round of almost nothing: does everything run?");
     one->add_option("--json", options.json_path, "Also write all figures into this file");
+    if (benchmark.takes_builds) {
+      one->add_option("--against", options.against,
+                      "Another build of cohort to run beside this one")
+          ->type_name("BINARY");
+    }
+    if (benchmark.has_python) {
+      one->add_option("--python", options.python, "The Python whose PyTorch is the peer")
+          ->type_name("PATH");
+    }
   }
   configure_strategies(
       *app.add_subcommand("strategies", "One job with every strategy: a table and a plot"),
@@ -81,7 +95,7 @@ int run(const BenchWords& words) {
   if (words.app->got_subcommand("strategies")) return compare_strategies(words.strategies);
   for (const auto& benchmark : kBenchmarks) {
     if (!words.app->got_subcommand(benchmark.name)) continue;
-    return run_benchmark(benchmark.make(words.options.quick), words.options);
+    return run_benchmark(benchmark.make(words.options), words.options);
   }
   fail(ErrorCode::invalid, "cohort bench needs the name of a benchmark");
 }
