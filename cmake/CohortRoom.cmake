@@ -1,13 +1,15 @@
 # A room is a folder of src/: one library of its *.cc files, one test program of its *_test.cc files.
 #
-#   cohort_room(collective DEPENDS transport cluster base [TORCH] [LIBRARIES …] [HIDDEN_LIBRARIES …])
+#   cohort_room(collective DEPENDS transport cluster base [TORCH] [LIBRARIES …] [HIDDEN_LIBRARIES …]
+#     [COST SECONDS])
 #
 # DEPENDS names the lower rooms it includes; HIDDEN_LIBRARIES those no header of it shows; TORCH says it may include LibTorch (and shares the
 # precompiled header). Rooms with TORCH are left out when COHORT_WITH_TORCH is off.
 #
 # A room's files are compiled a dozen at a time (a unity build), which takes a quarter of the time that
 # one by one takes: headers are read once. APART names those that are not, because they have a
-# name in their unnamed namespace that another file has too.
+# name in their unnamed namespace that another file has too. COST is about how long its tests take: the
+# longest are begun first, so that none is still running alone at the end.
 
 add_library(cohort_flags INTERFACE)
 target_include_directories(cohort_flags INTERFACE
@@ -57,7 +59,7 @@ function(cohort_use_torch target)
 endfunction()
 
 function(cohort_room name)
-  cmake_parse_arguments(ROOM "TORCH" "" "DEPENDS;LIBRARIES;HIDDEN_LIBRARIES;SOURCES;APART" ${ARGN})
+  cmake_parse_arguments(ROOM "TORCH" "COST" "DEPENDS;LIBRARIES;HIDDEN_LIBRARIES;SOURCES;APART" ${ARGN})
   if(ROOM_TORCH AND NOT COHORT_WITH_TORCH)
     return()
   endif()
@@ -88,5 +90,8 @@ function(cohort_room name)
     endif()
     add_test(NAME ${name} COMMAND ${name}_test)
     set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+    if(ROOM_COST)
+      set_tests_properties(${name} PROPERTIES COST ${ROOM_COST})
+    endif()
   endif()
 endfunction()
