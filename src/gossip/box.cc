@@ -53,6 +53,7 @@ bool Box::put(const Parcel& parcel, WhenFull when) {
     line_->bytes = parcel.message.size();
   }
   line_->weight = parcel.weight + (full ? line_->weight : 0);
+  line_->rates = parcel.rates + (full ? line_->rates : 0);
   line_->age = parcel.age;
   line_->state.store(State::full, std::memory_order_release);
   return true;
@@ -63,8 +64,10 @@ std::optional<Box::Taken> Box::take() {
   if (!line_->state.compare_exchange_strong(full, State::busy, std::memory_order_acquire)) {
     return std::nullopt;
   }
-  return Taken(line_->state,
-               {.weight = line_->weight, .message = room_.first(line_->bytes), .age = line_->age});
+  return Taken(line_->state, {.weight = line_->weight,
+                              .message = room_.first(line_->bytes),
+                              .age = line_->age,
+                              .rates = line_->rates});
 }
 
 }  // namespace cohort

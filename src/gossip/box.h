@@ -11,14 +11,14 @@ namespace cohort {
 
 /// What one worker sends another: a message, and what goes with it.
 struct Parcel {
-  double weight =
-      0;  ///< Of a model in push-sum; of gradients, how many pieces of work they are of.
+  double weight = 0;  ///< Of a model in push-sum; of gradients, see Pieces::count.
   std::span<const std::byte> message;
-  double age = 0;  ///< Of a model, see model_age.h.
+  double age = 0;    ///< Of a model, see model_age.h.
+  double rates = 0;  ///< Of gradients, see Pieces.
 };
 
-/// What becomes of a parcel that the receiver has not taken when the next one comes. The weights
-/// add up whenever two become one; the age is the newest one's.
+/// What becomes of a parcel that the receiver has not taken when the next one comes. Weights and
+/// rates add up whenever two become one; the age is the newest one's.
 enum class WhenFull : std::uint8_t {
   replace,  ///< The newest message wins.
   add,      ///< Messages are floats, and their sum is kept.
@@ -55,6 +55,7 @@ class Box {
 
     double weight() const { return parcel_.weight; }
     double age() const { return parcel_.age; }
+    double rates() const { return parcel_.rates; }
     std::span<const std::byte> message() const { return parcel_.message; }
 
    private:
@@ -88,6 +89,7 @@ struct alignas(64) Box::Line {
   std::atomic<State> state;
   double weight;
   double age;
+  double rates;
   std::uint64_t bytes;
 };
 

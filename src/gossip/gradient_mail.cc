@@ -1,7 +1,6 @@
 #include "gossip/gradient_mail.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/random.h"
 #include "collective/sum_kernel.h"
@@ -21,7 +20,8 @@ GradientMail::GradientMail(const MailOptions& options)
   message_bytes_ = decoder_->max_bytes();
 }
 
-void GradientMail::send(PeerBoxes& boxes, std::span<const float> gradients) {
+void GradientMail::send(PeerBoxes& boxes, std::span<const float> gradients, double rate) {
+  last_rate_ = rate;
   for (auto& [peer, lane] : lanes_) {
     if (boxes.lost(peer)) {
       lane = {};
@@ -31,12 +31,12 @@ void GradientMail::send(PeerBoxes& boxes, std::span<const float> gradients) {
   }
 }
 
-double GradientMail::collect(PeerBoxes& boxes, std::span<float> sum) {
-  double pieces = 0;
+Pieces GradientMail::collect(PeerBoxes& boxes, std::span<float> sum) {
+  Pieces pieces;
   for (const int peer : sources_) {
     const auto arrived = boxes.take(peer);
     if (!arrived) continue;
-    pieces += arrived->weight();
+    pieces += {.count = arrived->weight(), .rates = arrived->rates()};
     if (is_plain()) {
       add_to(sum, floats_of_message(arrived->message(), sum.size()));
     } else {
@@ -53,36 +53,45 @@ bool GradientMail::has_leftovers() const {
   });
 }
 
-double GradientMail::add_leftovers(int peer, std::span<float> sum) {
-  Lane& lane = lanes_.at(peer);
-  add_untold(lane, sum);
-  lane.has_unsent = false;
-  lane.feedback.reset();
-  return std::exchange(lane.unsent_pieces, 0);
-}
-
-void GradientMail::add_untold(const Lane& lane, std::span<float> sum) {
+Pieces GradientMail::add_leftovers(int peer, std::span<float> sum) const {
+  const Lane& lane = lanes_.at(peer);
   if (lane.has_unsent) add_to(sum, lane.unsent);
   if (lane.feedback && !lane.feedback->rest().empty()) add_to(sum, lane.feedback->rest());
+  return lane.unsent_pieces;
+}
+
+Pieces GradientMail::add_leftovers(std::span<float> sum) const {
+  Pieces pieces;
+  for (const auto& [peer, lane] : lanes_) pieces += add_leftovers(peer, sum);
+  return pieces;
+}
+
+double GradientMail::leftovers_rate() const {
+  Pieces pieces;
+  for (const auto& [peer, lane] : lanes_) pieces += lane.unsent_pieces;
+  return pieces.rate_or(last_rate_);
+}
+
+void GradientMail::forget_leftovers() {
+  for (auto& [peer, lane] : lanes_) lane = {};
 }
 
 GradientMail::Leftovers GradientMail::mean_leftovers() const {
   if (!has_leftovers()) return {};
-  Leftovers mean{.gradients = std::vector<float>(options_.shape.count)};
+  Leftovers mean{.gradients = std::vector<float>(options_.shape.count), .rate = leftovers_rate()};
   const auto peers = static_cast<double>(lanes_.size());
-  for (const auto& [peer, lane] : lanes_) {
-    add_untold(lane, mean.gradients);
-    mean.pieces += lane.unsent_pieces / peers;
-  }
+  mean.pieces = add_leftovers(mean.gradients).count / peers;
   for (float& value : mean.gradients) value /= static_cast<float>(peers);
   return mean;
 }
 
 void GradientMail::start_from(const Leftovers& leftovers) {
-  for (auto& [peer, lane] : lanes_) keep(lane, leftovers.gradients, leftovers.pieces);
+  last_rate_ = leftovers.rate;
+  const Pieces pieces{.count = leftovers.pieces, .rates = leftovers.pieces * leftovers.rate};
+  for (auto& [peer, lane] : lanes_) keep(lane, leftovers.gradients, pieces);
 }
 
-void GradientMail::keep(Lane& lane, std::span<const float> gradients, double pieces) {
+void GradientMail::keep(Lane& lane, std::span<const float> gradients, const Pieces& pieces) {
   lane.unsent_pieces += pieces;
   if (lane.has_unsent) {
     add_to(lane.unsent, gradients);
@@ -96,32 +105,35 @@ void GradientMail::send_plain(PeerBoxes& boxes, int peer, std::span<const float>
   Lane& lane = lanes_.at(peer);
   std::span<const float> all = gradients;
   if (lane.has_unsent) {
-    keep(lane, gradients, 1);
+    keep(lane, gradients, one_piece());
     all = lane.unsent;
   }
-  const double pieces = lane.has_unsent ? lane.unsent_pieces : 1;
-  if (boxes.put(peer, {.weight = pieces, .message = std::as_bytes(all)}, WhenFull::add)) {
+  const Pieces pieces = lane.has_unsent ? lane.unsent_pieces : one_piece();
+  if (boxes.put(peer,
+                {.weight = pieces.count, .message = std::as_bytes(all), .rates = pieces.rates},
+                WhenFull::add)) {
     lane.has_unsent = false;
-    lane.unsent_pieces = 0;
+    lane.unsent_pieces = {};
   } else if (!lane.has_unsent) {
-    keep(lane, gradients, 1);
+    keep(lane, gradients, one_piece());
   }
 }
 
 void GradientMail::send_encoded(PeerBoxes& boxes, int peer, std::span<const float> gradients) {
   Lane& lane = lanes_.at(peer);
   const bool free = boxes.empty(peer);
-  if (!free || lane.has_unsent) keep(lane, gradients, 1);
+  if (!free || lane.has_unsent) keep(lane, gradients, one_piece());
   if (!free) return;
   if (!lane.feedback) {
     lane.feedback.emplace(new_codec(peer), options_.shape.count,
                           ErrorFeedback::Options{.keep_rest = options_.compression.error_feedback});
   }
   const auto message = lane.feedback->encode(lane.has_unsent ? lane.unsent : gradients);
-  const double pieces = lane.has_unsent ? lane.unsent_pieces : 1;
+  const Pieces pieces = lane.has_unsent ? lane.unsent_pieces : one_piece();
   lane.has_unsent = false;
-  lane.unsent_pieces = 0;
-  boxes.put(peer, {.weight = pieces, .message = message}, WhenFull::refuse);
+  lane.unsent_pieces = {};
+  boxes.put(peer, {.weight = pieces.count, .message = message, .rates = pieces.rates},
+            WhenFull::refuse);
 }
 
 std::unique_ptr<Codec> GradientMail::new_codec(int peer) const {

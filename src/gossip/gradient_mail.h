@@ -9,36 +9,44 @@
 #include "compression/error_feedback.h"
 #include "gossip/mail_options.h"
 #include "gossip/peer_boxes.h"
+#include "gossip/pieces.h"
 
 namespace cohort {
 
 /// One worker's gradients on their way to all its neighbours, and theirs to it. None is lost: what
 /// a peer has not taken yet is added up, in its box where floats travel as they are, otherwise (and
 /// while the peer is just reading) on this side; what a codec left out goes with the next message.
-/// With the gradients goes of how many pieces of work they are, so that whoever applies a sum knows
-/// which share of a step it is.
+/// With the gradients goes of which pieces of work they are.
 class GradientMail {
  public:
   explicit GradientMail(const MailOptions& options);
 
   std::size_t message_bytes() const { return message_bytes_; }
 
-  /// Those of one piece.
-  void send(PeerBoxes& boxes, std::span<const float> gradients);
+  /// Those of one piece, of a step with this learning rate.
+  void send(PeerBoxes& boxes, std::span<const float> gradients, double rate);
 
-  /// Adds all that has arrived and says of how many pieces it is: 0 where nothing has.
-  double collect(PeerBoxes& boxes, std::span<float> sum);
+  /// Adds all that has arrived and says of which pieces it is.
+  Pieces collect(PeerBoxes& boxes, std::span<float> sum);
 
   bool has_leftovers() const;
 
-  /// Adds what `peer` was never told, which it then counts as told; says of how many pieces it
-  /// is, not counting those of which a part was told.
-  double add_leftovers(int peer, std::span<float> sum);
+  /// Adds what `peer`, or each of them, was never told; says of which pieces it is, not counting
+  /// those of which a part was told.
+  Pieces add_leftovers(int peer, std::span<float> sum) const;
+  Pieces add_leftovers(std::span<float> sum) const;
 
-  /// Gradients that were not told, and of how many pieces they are.
+  /// By which they are to be applied: where a part of all their pieces was told, that of the last.
+  double leftovers_rate() const;
+
+  /// From now on they count as told.
+  void forget_leftovers();
+
+  /// Gradients that were not told, of how many pieces they are, and by which rate to apply them.
   struct Leftovers {
     std::vector<float> gradients = {};
     double pieces = 0;
+    double rate = 0;
   };
 
   /// What a peer was never told, in the mean over the peers; empty where that is nothing.
@@ -50,16 +58,16 @@ class GradientMail {
  private:
   struct Lane {
     std::vector<float> unsent = {};  // Meaningful while `has_unsent`.
-    double unsent_pieces = 0;
+    Pieces unsent_pieces = {};
     bool has_unsent = false;
     std::optional<ErrorFeedback> feedback = {};
   };
 
   bool is_plain() const { return decoder_ == nullptr; }
-  static void add_untold(const Lane& lane, std::span<float> sum);
-  static void keep(Lane& lane, std::span<const float> gradients, double pieces);
+  static void keep(Lane& lane, std::span<const float> gradients, const Pieces& pieces);
   void send_plain(PeerBoxes& boxes, int peer, std::span<const float> gradients);
   void send_encoded(PeerBoxes& boxes, int peer, std::span<const float> gradients);
+  Pieces one_piece() const { return {.count = 1, .rates = last_rate_}; }
   std::unique_ptr<Codec> new_codec(int peer) const;
 
   MailOptions options_;
@@ -67,6 +75,7 @@ class GradientMail {
   std::unique_ptr<Codec> decoder_;  // Null where floats travel as they are.
   std::size_t message_bytes_;
   std::map<int, Lane> lanes_;  // By peer.
+  double last_rate_ = 0;       // Of what was sent.
 };
 
 }  // namespace cohort

@@ -31,7 +31,8 @@ std::optional<Box::Taken> IncomingBoxes::take(int sender) {
 
 bool IncomingBoxes::try_put(Box& box, const RemoteHeader& header, RpcCall& call) {
   const auto message = call.request().subspan(sizeof(RemoteHeader));
-  const Parcel parcel{.weight = header.weight, .message = message, .age = header.age};
+  const Parcel parcel{
+      .weight = header.weight, .message = message, .age = header.age, .rates = header.rates};
   if (!box.put(parcel, header.when)) return false;
   call.reply({});
   return true;

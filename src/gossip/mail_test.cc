@@ -182,8 +182,13 @@ TEST(ParameterMail, RefusesCodecsThatParametersCannotUse) {
 
 class EveryGradientMail : public ::testing::TestWithParam<Case> {};
 
-// Everybody gets the sum of what all others sent, in the boxes or as leftovers, and knows of how
-// many pieces of work it is.
+/// Powers of two add up exactly, in any order.
+double rate_of(int rank, int turn) {
+  return (1 + rank) * (turn % 2 == 0 ? 0.25 : 0.5);
+}
+
+// Everybody gets the sum of what all others sent, in the boxes or as leftovers, and knows of which
+// pieces of work it is.
 TEST_P(EveryGradientMail, LosesNothing) {
   const auto& [codec, topology, shared] = GetParam();
   constexpr int kTurns = 60;
@@ -195,16 +200,16 @@ TEST_P(EveryGradientMail, LosesNothing) {
         shared, world,
         {.topology = Topology::all, .message_bytes = GradientMail(options_of(0)).message_bytes()});
     std::vector<Floats> sums(static_cast<std::size_t>(world), Floats(kCount));
-    std::vector<double> pieces(sums.size());
+    std::vector<Pieces> pieces(sums.size());
     std::mutex mutex;
     BoxesGroup::run(world, [&](int rank) {
       PeerBoxes& boxes = group.of(rank);
       Floats& sum = sums[static_cast<std::size_t>(rank)];
       Floats collected(kCount);
-      double arrived = 0;
+      Pieces arrived;
       GradientMail mail(options_of(rank));
       for (int turn = 0; turn < kTurns; ++turn) {
-        mail.send(boxes, random_floats(rank));
+        mail.send(boxes, random_floats(rank), rate_of(rank, turn));
         arrived += mail.collect(boxes, collected);
       }
       settle(boxes, group.store, settle_options(world),
@@ -216,10 +221,16 @@ TEST_P(EveryGradientMail, LosesNothing) {
         const auto to = static_cast<std::size_t>(peer);
         pieces[to] += mail.add_leftovers(peer, sums[to]);
       }
+      mail.forget_leftovers();
       EXPECT_FALSE(mail.has_leftovers());
     });
     for (int rank = 0; rank < world; ++rank) {
-      EXPECT_DOUBLE_EQ(pieces[static_cast<std::size_t>(rank)], kTurns * (world - 1));
+      double rates = 0;
+      for (int sent = 0; sent < kTurns * world; ++sent) {
+        if (sent / kTurns != rank) rates += rate_of(sent / kTurns, sent % kTurns);
+      }
+      EXPECT_DOUBLE_EQ(pieces[static_cast<std::size_t>(rank)].count, kTurns * (world - 1));
+      EXPECT_DOUBLE_EQ(pieces[static_cast<std::size_t>(rank)].rates, rates);
       for (std::size_t i = 0; i < kCount; ++i) {
         double expected = 0;
         for (int other = 0; other < world; ++other) {

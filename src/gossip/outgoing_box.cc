@@ -73,7 +73,8 @@ void OutgoingBox::start_call() {
              .weight = travelling_->weight(),
              .kind = RemoteHeader::Kind::put,
              .when = when_,
-             .age = travelling_->age()};
+             .age = travelling_->age(),
+             .rates = travelling_->rates()};
   start({bytes_of(header_), travelling_->message()});
 }
 

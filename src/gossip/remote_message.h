@@ -28,8 +28,9 @@ struct RemoteHeader {
   std::int32_t part = 0;
   std::int64_t step = 0;
   double age = 0;
+  double rates = 0;
 };
-static_assert(sizeof(RemoteHeader) == 40);
+static_assert(sizeof(RemoteHeader) == 48);
 
 struct ClaimReply {
   enum class Kind : std::uint32_t { work, end, stopped };

@@ -337,17 +337,17 @@ class GradientGossip : public Gossip {
       : Gossip(context), mail_(mail_options(Topology::all)) {
     make_boxes(Topology::all, mail_.message_bytes());
     const std::size_t floats = model_.gradients().size();
-    if (const auto* untold = own_behind(kUntold, context.start, floats + 1)) {
-      mail_.start_from(
-          {.gradients = {untold->begin(), untold->end() - 1}, .pieces = untold->back()});
+    if (const auto* untold = own_behind(kUntold, context.start, floats + 2)) {
+      mail_.start_from({.gradients = {untold->begin(), untold->end() - 2},
+                        .pieces = untold->end()[-2],
+                        .rate = untold->back()});
     }
   }
 
   /// What others have sent is in no one's model but theirs: it must not be lost with the boxes.
   void carry_state(TrainingState& state) override {
     take_arrived();
-    if (arrived_ && lr_ > 0) apply_sum();
-    arrived_ = false;
+    if (pieces_.count > 0) apply_sum(0);
     save_state(state);
   }
 
@@ -356,46 +356,40 @@ class GradientGossip : public Gossip {
     PhaseSpan span(context_.phases, Phase::communication);
     const auto gradients = model_.gradients();
     scale(gradients, clip);
-    mail_.send(*boxes_, gradients);
-    pieces_ = 1 + mail_.collect(*boxes_, gradients);
+    mail_.send(*boxes_, gradients, lr);
+    pieces_ = {.count = 1, .rates = lr};
+    pieces_ += mail_.collect(*boxes_, gradients);
     span.next(Phase::optimizer);
-    lr_ = lr;
-    apply_sum();
-    cleared_ = false;
+    apply_sum(lr);
   }
 
   std::optional<double> distance() const override { return std::nullopt; }
   std::string receivers() const override { return "all"; }
 
   void take_arrived() override {
-    if (!cleared_) {
-      std::ranges::fill(model_.gradients(), 0.0F);
-      pieces_ = 0;
-    }
-    cleared_ = true;
-    const double arrived = mail_.collect(*boxes_, model_.gradients());
-    pieces_ += arrived;
-    arrived_ |= arrived > 0;
+    if (!std::exchange(cleared_, true)) std::ranges::fill(model_.gradients(), 0.0F);
+    pieces_ += mail_.collect(*boxes_, model_.gradients());
   }
 
   // What peers were never told is missing in their models, so it counts in the average as often as
-  // it is missing: everybody applies its sum divided by the number of workers.
+  // it is missing: everybody applies its sum divided by the number of workers. When a worker is
+  // lost before that sum is there, the others still have what they were to tell, for the next
+  // group.
   void finish_mail() override {
-    float leftovers = mail_.has_leftovers() ? 1 : 0;
-    sums_.sum({&leftovers, 1});
-    if (leftovers > 0) {
+    std::array<float, 2> tellers = {};  // How many have something to tell, and their rates.
+    if (mail_.has_leftovers()) tellers = {1, static_cast<float>(mail_.leftovers_rate())};
+    sums_.sum(tellers);
+    const double rate = tellers[0] > 0 ? tellers[1] / tellers[0] : 0;
+    if (tellers[0] > 0) {
       std::vector<float> untold(model_.gradients().size() + 1);  // And of how many pieces.
       const auto gradients = std::span(untold).first(model_.gradients().size());
-      for (int peer = 0; peer < sums_.world(); ++peer) {
-        if (peer == context_.engine.rank()) continue;
-        untold.back() += static_cast<float>(mail_.add_leftovers(peer, gradients));
-      }
+      untold.back() = static_cast<float>(mail_.add_leftovers(gradients).count);
       sums_.mean(untold);
+      mail_.forget_leftovers();
       add_to(model_.gradients(), gradients);
-      pieces_ += untold.back();
+      pieces_ += {.count = untold.back(), .rates = untold.back() * rate};
     }
-    if (leftovers > 0 || arrived_) apply_sum();
-    arrived_ = false;
+    if (tellers[0] > 0 || pieces_.count > 0) apply_sum(rate);
   }
 
   double weight() const override { return 1; }
@@ -404,27 +398,28 @@ class GradientGossip : public Gossip {
     GradientMail::Leftovers untold = mail_.mean_leftovers();
     if (untold.gradients.empty()) return {};
     untold.gradients.push_back(static_cast<float>(untold.pieces));
+    untold.gradients.push_back(static_cast<float>(untold.rate));
     return {floats_of_text(kUntold), std::move(untold.gradients)};
   }
 
  private:
-  // The gradients of this worker and those that came: the share of a step that their pieces are.
-  // Where they are only what messages had left out of earlier ones, they count as one. Those of
-  // many steps, which came while this worker was away, make as many updates: none is longer than
-  // a step.
-  void apply_sum() {
+  // The gradients of this worker and those that came: the share of a step that their pieces are, by
+  // the rates of the steps these belong to. Where they are only what messages had left out of
+  // earlier ones, they count as one, by `rate_of_rest`. Those of many steps, which came while this
+  // worker was away, make as many updates: none is longer than a step.
+  void apply_sum(double rate_of_rest) {
     clear_padding(space().layout().parameters, model_.gradients());
-    const double share = std::max(pieces_, 1.0) / parts();
+    const double lr = pieces_.rate_or(rate_of_rest);
+    const double share = std::max(pieces_.count, 1.0) / parts();
     const double updates = std::ceil(share);
-    for (int i = 0; i < updates; ++i) model_.update(lr_, 1 / share, share / updates);
+    for (int i = 0; i < updates; ++i) model_.update(lr, 1 / share, share / updates);
+    pieces_ = {};
+    cleared_ = false;
   }
 
   GradientMail mail_;
-  double lr_ = 0;      // Of the last step.
-  double pieces_ = 0;  // Of work, whose gradients are summed up.
-  // Since then the gradients' memory is used to collect what arrives late:
-  bool cleared_ = false;
-  bool arrived_ = false;
+  Pieces pieces_;         // Whose gradients are summed up.
+  bool cleared_ = false;  // The gradients' memory is used to collect what arrives late.
 };
 
 }  // namespace
