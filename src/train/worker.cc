@@ -46,6 +46,8 @@ class Worker {
         leave();
         throw;
       }
+      // The others may be waiting for it to appear.
+      if (forming_) life_.run.control.break_group(view.epoch);
       log_warn("worker {} leaves group {}: {}", life_.worker, view.epoch, error.what());
       put_text(life_.slot.error, error.what());
     }

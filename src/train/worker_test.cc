@@ -1,0 +1,69 @@
+#include "train/worker.h"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "base/failpoint.h"
+#include "data/load_data.h"
+#include "train/seats.h"
+#include "train/train_support_test.h"
+#include "transport/inproc/inproc_hub.h"
+
+namespace cohort {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+constexpr int kWorkers = 2;
+
+/// A place in the second group of a run, after which there is none.
+class LaterSeat : public Seat {
+ public:
+  LaterSeat(std::unique_ptr<Engine> engine, const ControlBlock& control, Store& store)
+      : worker_(engine->rank()), engine_(std::move(engine)), control_(control), store_(store) {}
+
+  int worker() const override { return worker_; }
+  View first() override { return {.epoch = 2, .workers = {0, 1}}; }
+  bool has_next() const override { return true; }
+  View next(std::int64_t after, std::int64_t) override { return {.epoch = after + 1}; }
+  Group join(const View& view, Deadline) override {
+    return {.store = group_store(store_, control_, view.epoch), .engine = std::move(engine_)};
+  }
+
+ private:
+  int worker_;
+  std::unique_ptr<Engine> engine_;
+  const ControlBlock& control_;
+  Store& store_;
+};
+
+// A pause may have been asked for meanwhile, so that the launcher takes its leaving for that.
+TEST(Worker, ThatLeavesWhileItsGroupFormsKeepsNobodyWaiting) {
+  Job job = small_digits_job({.preset = "mlp"});
+  job.cluster.workers = kWorkers;
+  const LoadedData data = load_data(job.data, job.seed);
+  ControlBlock control(kWorkers, 0);
+  const WorkerRun run{.job = job, .data = data, .control = control, .run_dir = {}};
+  InprocHub hub(kWorkers);
+  MemoryStore store;
+  set_failpoints("worker.rendezvous=no-space");  // Of whoever comes first.
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < kWorkers; ++rank) {
+      threads.emplace_back([&, rank] {
+        LaterSeat seat(hub.engine(rank), control, store);
+        run_worker(run, seat, [] { ADD_FAILURE() << current_error().what(); });
+      });
+    }
+  }
+  set_failpoints("");
+  EXPECT_THAT(
+      (std::vector<std::string>{control.slot(0).error.data(), control.slot(1).error.data()}),
+      UnorderedElementsAre(HasSubstr("worker.rendezvous"),
+                           HasSubstr("a task was lost while others waited")));
+}
+
+}  // namespace
+}  // namespace cohort
