@@ -80,7 +80,7 @@ Seat::Group RegroupingSeat::join(const View& view, Deadline deadline) {
 }
 
 View OnlySeat::first() {
-  View view{.epoch = epoch_, .workers = std::vector<int>(static_cast<std::size_t>(world_))};
+  View view{.epoch = options_.epoch, .workers = std::vector<int>(static_cast<std::size_t>(world_))};
   std::iota(view.workers.begin(), view.workers.end(), 0);
   return view;
 }
@@ -93,6 +93,7 @@ Seat::Group OnlySeat::join(const View& view, Deadline) {
   Group group;
   group.store = group_store(store_, control_, view.epoch);
   group.engine = std::move(engine_);
+  group.watched = options_.watched;
   return group;
 }
 

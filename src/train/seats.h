@@ -46,10 +46,14 @@ class RegroupingSeat : public Seat {
 /// A worker of the only group there is: threads of one process, or launchers of several hosts.
 class OnlySeat : public Seat {
  public:
-  /// `epoch` counts how often the group was started.
-  OnlySeat(std::int64_t epoch, std::unique_ptr<Engine> engine, const ControlBlock& control,
+  struct Options {
+    std::int64_t epoch = 1;  ///< Counts how often the group was started.
+    bool watched = false;    ///< See Seat::Group.
+  };
+
+  OnlySeat(const Options& options, std::unique_ptr<Engine> engine, const ControlBlock& control,
            Store& store)
-      : epoch_(epoch),
+      : options_(options),
         rank_(engine->rank()),
         world_(engine->world()),
         engine_(std::move(engine)),
@@ -63,7 +67,7 @@ class OnlySeat : public Seat {
   Group join(const View& view, Deadline deadline) override;
 
  private:
-  std::int64_t epoch_;
+  Options options_;
   int rank_;
   int world_;
   std::unique_ptr<Engine> engine_;

@@ -96,7 +96,7 @@ void run_among_launchers(const WorkerRun& run, const ProcessPlan& plan, TcpStore
   const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
   set_compute_threads(run.job.cluster, local_place(store, plan, deadline), true);
   check_same_job(run, rank, store, deadline);
-  OnlySeat seat(plan.epoch,
+  OnlySeat seat({.epoch = plan.epoch},
                 make_engine({.name = run.job.cluster.engine,
                              .rank = rank,
                              .world = plan.world,
@@ -194,18 +194,24 @@ int run_one_server(const WorkerRun& run, const ProcessPlan& plan, const Rendezvo
   return 0;
 }
 
+/// Threads cannot be lost but by an error of theirs, which ends the others' waiting for them.
 int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
   InprocHub hub(plan.world);
   MemoryStore store;
   std::atomic<int> worst = 0;
   std::vector<std::thread> threads;
   const Heartbeat heartbeat(run.control.slot(plan.ranks.front()));
+  const auto note_failure = [&](TaskSlot& slot) {
+    const int code = report_failure(slot);
+    run.control.break_group(plan.epoch);
+    return code;
+  };
   for (const int server : plan.servers) {
     threads.emplace_back([&, server] {
       try {
         serve(run, plan, {server, store, "unix"});
       } catch (...) {
-        worst = report_failure(run.control.server(server));
+        worst = note_failure(run.control.server(server));
       }
     });
   }
@@ -215,10 +221,10 @@ int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
       WorkerSlot& slot = run.control.slot(rank);
       introduce(slot.result.task);
       try {
-        OnlySeat seat(plan.epoch, hub.engine(rank), run.control, store);
-        run_worker(run, seat, [&] { report_failure(slot); });
+        OnlySeat seat({.epoch = plan.epoch, .watched = true}, hub.engine(rank), run.control, store);
+        run_worker(run, seat, [&] { note_failure(slot); });
       } catch (...) {
-        worst = report_failure(slot);
+        worst = note_failure(slot);
       }
     });
   }
