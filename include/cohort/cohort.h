@@ -6,5 +6,6 @@
 #include <cohort/dataset.h>
 #include <cohort/error.h>
 #include <cohort/job.h>
+#include <cohort/kernels.h>
 #include <cohort/model.h>
 #include <cohort/train.h>

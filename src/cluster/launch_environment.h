@@ -1,8 +1,9 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
+
+#include "base/get_variable.h"
 
 namespace cohort {
 
@@ -24,9 +25,6 @@ struct LaunchEnvironment {
   /// Different in every restart of the same run, so that no rank reads what an older one left.
   std::string incarnation;
 };
-
-/// Returns a variable's value, or nullptr.
-using GetVariable = std::function<const char*(const char* name)>;
 
 /// Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and torchrun's
 /// own variables. Nothing where neither RANK nor WORLD_SIZE is set: this process starts the run

@@ -7,11 +7,13 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/command_line.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "cluster/host_id.h"
 #include "cluster/shared_wait.h"
 #include "job/job_file.h"
+#include "kernel/cpu.h"
 
 namespace cohort {
 namespace {
@@ -56,33 +58,12 @@ UniqueFd lock_folder(const fs::path& path) {
   fail(ErrorCode::invalid, "a run still goes on in {}; wait until it has ended", path.string());
 }
 
-std::vector<std::string> command_line() {
-  std::vector<std::string> words;
-  std::string word;
-  for (const char c : read_kernel_file("/proc/self/cmdline")) {
-    if (c != '\0') {
-      word += c;
-    } else {
-      words.push_back(std::exchange(word, {}));
-    }
-  }
-  return words;
-}
-
-std::string cpu_model() {
-  const std::string info = read_kernel_file("/proc/cpuinfo");
-  const auto key = info.find("model name");
-  if (key == std::string::npos) return "unknown";
-  const auto begin = info.find(": ", key) + 2;
-  return info.substr(begin, info.find('\n', begin) - begin);
-}
-
 std::string environment_json(const Job& job) {
   return Json{
       {"argv", command_line()},
       {"seed", job.seed},
       {"host", host_name()},
-      {"cpu", cpu_model()},
+      {"cpu", this_cpu().name},
       {"cores", usable_cores()},
       {"versions",
        {{"cohort", COHORT_VERSION}, {"libtorch", TORCH_VERSION}, {"compiler", __VERSION__}}}}

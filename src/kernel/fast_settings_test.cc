@@ -1,0 +1,52 @@
+#include "kernel/fast_settings.h"
+
+#include <gtest/gtest.h>
+
+#include "kernel/machine_test_support.h"
+
+namespace cohort {
+namespace {
+
+const Setting kCore{"OPENBLAS_CORETYPE", "SkylakeX", "Prescott"};
+const Setting kWait{"OMP_WAIT_POLICY", "PASSIVE", ""};
+using Settings = std::vector<Setting>;
+
+TEST(FastSettings, AreWhatTheEnvironmentLacks) {
+  const auto nothing_set = environment_of({});
+  EXPECT_EQ(missing_settings(xeon207("Prescott"), 2, nothing_set), (Settings{kCore, kWait}));
+  EXPECT_EQ(missing_settings(xeon207("Prescott"), 1, nothing_set), Settings{kCore});
+  EXPECT_EQ(missing_settings(xeon207("SkylakeX"), 2, nothing_set), Settings{kWait});
+  EXPECT_EQ(missing_settings(xeon207("Cooperlake"), 1, nothing_set), Settings{});
+}
+
+TEST(FastSettings, AnotherBlasHasNoCore) {
+  EXPECT_EQ(missing_settings(xeon207(""), 1, environment_of({})), Settings{});
+}
+
+TEST(FastSettings, LeaveAloneWhatTheUserSet) {
+  const Machine machine = xeon207("Prescott");
+  EXPECT_EQ(missing_settings(machine, 2, environment_of({{"OPENBLAS_CORETYPE", "Prescott"}})),
+            Settings{kWait});
+  EXPECT_EQ(missing_settings(machine, 2, environment_of({{"OPENBLAS_CORETYPE", ""}})),
+            Settings{kWait});
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}) {
+    EXPECT_EQ(missing_settings(machine, 2, environment_of({{name, "ACTIVE"}})), Settings{kCore});
+  }
+}
+
+TEST(FastSettings, ThreadsAreThoseOfTheUserOrOnePerCore) {
+  EXPECT_EQ(default_threads(environment_of({{"OMP_NUM_THREADS", "3"}})), 3);
+  EXPECT_GE(default_threads(environment_of({{"OMP_NUM_THREADS", "none"}})), 1);
+  EXPECT_GE(default_threads(environment_of({})), 1);
+}
+
+TEST(FastSettings, TheMarkSaysThemAgain) {
+  const Settings both = {kCore, kWait};
+  EXPECT_EQ(to_mark(both), "OPENBLAS_CORETYPE=SkylakeX/Prescott OMP_WAIT_POLICY=PASSIVE");
+  EXPECT_EQ(from_mark(to_mark(both)), both);
+  EXPECT_EQ(from_mark(""), Settings{});
+  EXPECT_EQ(from_mark("off  no"), Settings{});
+}
+
+}  // namespace
+}  // namespace cohort

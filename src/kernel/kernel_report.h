@@ -1,0 +1,45 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernel/fast_settings.h"
+
+namespace cohort {
+
+/// What computes more slowly than it could, and what to do about it.
+struct SlowKernel {
+  std::string what;
+  std::string advice;
+};
+
+/// What a process computes with: for its users to see, and for whoever reads figures later.
+struct KernelReport {
+  Cpu cpu;
+  std::string openblas_core;       ///< Empty where the BLAS is another.
+  std::string openblas_by_itself;  ///< The core it would have taken; empty where it did.
+  std::string onednn_isa;          ///< Empty where oneDNN is not loaded.
+  std::vector<Setting> set;        ///< By Cohort, for this process.
+  std::vector<SlowKernel> slow;
+};
+
+/// Of any process: `machine` and the instruction set as its libraries say them.
+struct OneDnn {
+  std::string isa;
+  std::optional<Vectors> vectors;
+};
+KernelReport kernel_report(const Machine& machine, const OneDnn& onednn, int threads,
+                           const GetVariable& get);
+
+/// Of this process, whose workers compute with `threads` each; 0: not known yet.
+KernelReport kernel_report(int threads = 0);
+
+/// "OpenBLAS SkylakeX (Prescott by itself), oneDNN avx512_core, OMP_WAIT_POLICY=PASSIVE"
+std::string one_line(const KernelReport& report);
+
+/// For env.json and the figures of benchmarks.
+nlohmann::ordered_json to_json(const KernelReport& report);
+
+}  // namespace cohort

@@ -1,0 +1,61 @@
+#include "kernel/run_again.h"
+
+#include <fmt/format.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/command_line.h"
+#include "base/fail.h"
+
+namespace cohort {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// This program's file by its name, so that the process keeps its name too; where it was replaced
+/// meanwhile, the link to what is running.
+std::string program_file() {
+  const fs::path link = "/proc/self/exe";
+  std::error_code problem;
+  const fs::path file = fs::read_symlink(link, problem);
+  return !problem && fs::exists(file, problem) ? file : link;
+}
+
+/// The process was started as "ld.so PROGRAM WORDS": its file is ld.so, its words the program's.
+bool started_by_loader() {
+  return ::getauxval(AT_BASE) == 0;
+}
+
+std::vector<std::string> environment_with(const std::vector<Setting>& settings) {
+  std::vector<std::string> environment;
+  for (char** one = environ; *one != nullptr; ++one) environment.emplace_back(*one);
+  for (const Setting& one : settings) environment.push_back(one.name + "=" + one.value);
+  environment.push_back(fmt::format("{}={}", kMark, to_mark(settings)));
+  return environment;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+void run_again(const std::vector<Setting>& settings) {
+  if (started_by_loader()) return;
+  try {
+    std::vector<std::string> words = command_line();
+    std::vector<std::string> environment = environment_with(settings);
+    ::execve(program_file().c_str(), pointers_to(words).data(), pointers_to(environment).data());
+  } catch (const Error&) {
+    // No /proc: the program goes on as it is.
+  }
+}
+
+}  // namespace cohort
