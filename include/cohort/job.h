@@ -151,7 +151,7 @@ struct ClusterOptions {
   std::string engine = "auto";                ///< auto, shm, gloo, inproc.
   std::string replication = "between-graph";  ///< a process per worker; or in-graph: a thread each.
   double timeout_seconds = 60;  ///< The longest wait for a peer before it is declared lost.
-  std::int64_t threads = 0;  ///< BLAS and OpenMP threads of a worker; 0: cores divided by workers.
+  std::int64_t threads = 0;  ///< BLAS and OpenMP threads of a worker; 0: see docs/performance.md.
   bool pin = true;           ///< Bind every worker to its share of the cores.
   std::int64_t max_restarts = 3;     ///< Lost tasks that are replaced, within ten minutes.
   std::int64_t min_workers = 0;      ///< With so many the rest go on alone; 0: all are needed.

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <sstream>
-#include <thread>
 
 #include "kernel/loaded_libraries.h"
 
@@ -37,11 +36,10 @@ std::vector<Setting> missing_settings(const Machine& machine, int threads, const
   return missing;
 }
 
-int default_threads(const GetVariable& get) {
-  if (const char* chosen = get("OMP_NUM_THREADS")) {
-    if (const int threads = std::atoi(chosen); threads > 0) return threads;
-  }
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+std::optional<int> chosen_threads(const GetVariable& get) {
+  const char* chosen = get("OMP_NUM_THREADS");
+  const int threads = chosen == nullptr ? 0 : std::atoi(chosen);
+  return threads > 0 ? std::optional(threads) : std::nullopt;
 }
 
 // NAME=VALUE/INSTEAD_OF, separated by spaces.

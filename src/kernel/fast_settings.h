@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,9 +37,8 @@ Machine this_machine();
 ///   have nothing to do, on the cores that OpenBLAS' threads compute on.
 std::vector<Setting> missing_settings(const Machine& machine, int threads, const GetVariable& get);
 
-/// The threads that a program which has chosen none computes with: those of OMP_NUM_THREADS, or one
-/// on each core it may use.
-int default_threads(const GetVariable& get);
+/// The threads that the user chose by OMP_NUM_THREADS.
+std::optional<int> chosen_threads(const GetVariable& get);
 
 /// The variable in which a process finds what was set for it, so that it is not started anew
 /// another time. A user who sets it, to anything, forbids that.

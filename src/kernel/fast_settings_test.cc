@@ -34,10 +34,11 @@ TEST(FastSettings, LeaveAloneWhatTheUserSet) {
   }
 }
 
-TEST(FastSettings, ThreadsAreThoseOfTheUserOrOnePerCore) {
-  EXPECT_EQ(default_threads(environment_of({{"OMP_NUM_THREADS", "3"}})), 3);
-  EXPECT_GE(default_threads(environment_of({{"OMP_NUM_THREADS", "none"}})), 1);
-  EXPECT_GE(default_threads(environment_of({})), 1);
+TEST(FastSettings, ThreadsAreTheUsersWhereThatIsANumber) {
+  EXPECT_EQ(chosen_threads(environment_of({{"OMP_NUM_THREADS", "3"}})), 3);
+  EXPECT_EQ(chosen_threads(environment_of({{"OMP_NUM_THREADS", "none"}})), std::nullopt);
+  EXPECT_EQ(chosen_threads(environment_of({{"OMP_NUM_THREADS", "-2"}})), std::nullopt);
+  EXPECT_EQ(chosen_threads(environment_of({})), std::nullopt);
 }
 
 TEST(FastSettings, TheMarkSaysThemAgain) {

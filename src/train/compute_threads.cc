@@ -5,11 +5,13 @@
 #include <sched.h>
 #include <torch/torch.h>
 
-#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <mutex>
 #include <vector>
+
+#include "kernel/fast_settings.h"
+#include "model/multiply_adds.h"
 
 namespace cohort {
 namespace {
@@ -44,14 +46,6 @@ void bind_to_share(const std::vector<int>& cores, const LocalPlace& place) {
   ::sched_setaffinity(0, sizeof share, &share);
 }
 
-int threads_per_worker(const ClusterOptions& cluster, int cores, int local_workers) {
-  if (cluster.threads > 0) return static_cast<int>(cluster.threads);
-  if (const char* chosen = std::getenv("OMP_NUM_THREADS")) {
-    if (const int threads = std::atoi(chosen); threads > 0) return threads;
-  }
-  return std::max(1, cores / local_workers);
-}
-
 }  // namespace
 
 void forbid_compute_threads() {
@@ -59,10 +53,25 @@ void forbid_compute_threads() {
   set_blas_threads(1);
 }
 
-void set_compute_threads(const ClusterOptions& cluster, const LocalPlace& place, bool bind) {
+std::optional<double> part_work(const Job& job, const DataSpec& spec) {
+  const auto sample = multiply_adds(job.model, spec);
+  if (!sample) return std::nullopt;
+  const auto parts = static_cast<double>(job.cluster.workers * job.train.accumulate);
+  return *sample * static_cast<double>(job.train.batch) / parts;
+}
+
+int threads_of_worker(const ClusterOptions& cluster, const ThreadChoice& choice) {
+  if (cluster.threads > 0) return static_cast<int>(cluster.threads);
+  const auto chosen = chosen_threads([](const char* name) { return std::getenv(name); });
+  return chosen ? *chosen : threads_for(choice);
+}
+
+void set_compute_threads(const ClusterOptions& cluster, const LocalPlace& place,
+                         std::optional<double> part_work, bool bind) {
   const auto cores = usable_core_numbers();
-  const int threads =
-      threads_per_worker(cluster, static_cast<int>(cores.size()), place.local_workers);
+  const int threads = threads_of_worker(cluster, {.cores = static_cast<int>(cores.size()),
+                                                  .local_workers = place.local_workers,
+                                                  .part_work = part_work});
   if (bind && cluster.pin) bind_to_share(cores, place);
   // LibTorch makes its thread pools anew in every process and counts threads per thread, neither of
   // which two threads may do at once. Asking for the number settles it for the calling thread.

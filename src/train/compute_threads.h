@@ -2,6 +2,11 @@
 
 #include <cohort/job.h>
 
+#include <optional>
+
+#include "tensor/data_spec.h"
+#include "train/thread_rule.h"
+
 namespace cohort {
 
 /// Where a worker runs among those of its host.
@@ -14,10 +19,18 @@ struct LocalPlace {
 /// threads do not survive fork().
 void forbid_compute_threads();
 
+/// A worker's part of a batch, as ThreadChoice counts it.
+std::optional<double> part_work(const Job& job, const DataSpec& spec);
+
+/// The BLAS and OpenMP threads of a worker: what the job says, or the user's OMP_NUM_THREADS, or
+/// what thread_rule.h chooses.
+int threads_of_worker(const ClusterOptions& cluster, const ThreadChoice& choice);
+
 /// Gives this worker its share of the cores: binds the process to them (where `bind`; threads of
-/// one process share its cores) and tells BLAS and OpenMP how many threads to use: what the job
-/// says, or the user's OMP_NUM_THREADS, or the cores divided by the local workers.
-void set_compute_threads(const ClusterOptions& cluster, const LocalPlace& place, bool bind);
+/// one process share its cores) and tells BLAS and OpenMP how many threads to use. `part_work`: see
+/// ThreadChoice.
+void set_compute_threads(const ClusterOptions& cluster, const LocalPlace& place,
+                         std::optional<double> part_work, bool bind);
 
 /// Makes malloc keep and reuse large blocks. By default it returns each to the system and gets
 /// fresh, zeroed pages for the next, which costs a training step up to a third of its time.

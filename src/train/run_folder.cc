@@ -13,7 +13,7 @@
 #include "cluster/host_id.h"
 #include "cluster/shared_wait.h"
 #include "job/job_file.h"
-#include "kernel/cpu.h"
+#include "kernel/kernel_report.h"
 
 namespace cohort {
 namespace {
@@ -58,13 +58,16 @@ UniqueFd lock_folder(const fs::path& path) {
   fail(ErrorCode::invalid, "a run still goes on in {}; wait until it has ended", path.string());
 }
 
-std::string environment_json(const Job& job) {
+std::string environment_json(const Job& job, int threads) {
+  const auto or_null = [](int value) { return value == 0 ? Json() : Json(value); };
   return Json{
       {"argv", command_line()},
       {"seed", job.seed},
       {"host", host_name()},
       {"cpu", this_cpu().name},
       {"cores", usable_cores()},
+      {"threads_per_worker", or_null(threads)},
+      {"kernels", to_json(kernel_report(threads))},
       {"versions",
        {{"cohort", COHORT_VERSION}, {"libtorch", TORCH_VERSION}, {"compiler", __VERSION__}}}}
       .dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
@@ -104,13 +107,13 @@ Json shards_json(const std::vector<ShardSummary>& shards) {
 
 }  // namespace
 
-RunFolder::RunFolder(const Job& job, const std::string& wanted, bool goes_on)
+RunFolder::RunFolder(const Job& job, const std::string& wanted, bool goes_on, int threads)
     : path_(wanted.empty() ? fresh_name(job.name) : fs::path(wanted)) {
   if (!goes_on) check_free(path_);
   make_folder(path_ / "logs");
   lock_ = lock_folder(path_);
   write_file_atomically(path_ / "config.toml", to_toml(job));
-  write_file_atomically(path_ / "env.json", environment_json(job) + "\n");
+  write_file_atomically(path_ / "env.json", environment_json(job, threads) + "\n");
 }
 
 std::string to_json(const Summary& summary) {

@@ -14,7 +14,8 @@ class RunFolder {
   /// Creates it: `wanted`, which must not exist or be empty (unless the run goes on there), or one
   /// under runs/ named after job and time. Writes config.toml and env.json. Throws Error(invalid)
   /// where the folder is taken, by what is in it or by a run that still goes on there.
-  RunFolder(const Job& job, const std::string& wanted, bool goes_on = false);
+  /// `threads`: of each worker; 0 where nobody knows yet.
+  RunFolder(const Job& job, const std::string& wanted, bool goes_on, int threads);
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path log_of(const std::string& task) const {

@@ -18,6 +18,7 @@
 #include "data/sampler.h"
 #include "job/check_job.h"
 #include "job/check_strategy.h"
+#include "kernel/kernel_report.h"
 #include "model/make_model.h"
 #include "server/shard_parts.h"
 #include "strategy/strategy.h"
@@ -229,7 +230,7 @@ class Run {
     control_.set_total_steps(total_steps(job_.train, data_.train->size()));
     if (is_chief_host()) {
       if (!options.resume.empty()) find_start();
-      folder_.emplace(job_, options.run_dir, options.resume == "auto");
+      folder_.emplace(job_, options.run_dir, options.resume == "auto", local_threads());
     }
     if (!is_chief_host()) options_.quiet = true;
   }
@@ -243,6 +244,7 @@ class Run {
                         .run_dir = run_dir(),
                         .start_from = start_from_,
                         .cores = usable_cores(),
+                        .part_work = part_work(job_, data_.spec),
                         .server_memories = server_memories_.spans(),
                         .server_replicas = server_memories_.replicas()};
     Rendezvous rendezvous(environment_);
@@ -275,6 +277,16 @@ class Run {
   std::filesystem::path log_of(const ProcessPlan& plan) const {
     if (!folder_) return "";
     return folder_->log_of(task_name(plan));
+  }
+
+  /// The threads of each worker; 0 where other launchers start some on this host, nobody knows yet
+  /// how many.
+  int local_threads() const {
+    const auto workers = static_cast<int>(job_.cluster.workers);
+    if (environment_ && workers > 1) return 0;
+    return threads_of_worker(job_.cluster, {.cores = usable_cores(),
+                                            .local_workers = workers,
+                                            .part_work = part_work(job_, data_.spec)});
   }
 
   void settle_servers(Progress& progress) {
@@ -323,6 +335,9 @@ class Run {
                              data_.train->size(), counted(job_.cluster.workers, "worker"),
                              servers == 0 ? "" : ", " + counted(servers, "server"),
                              job_.strategy.kind, folder_ ? folder_->path().string() : "on rank 0"));
+    const int threads = local_threads();
+    progress.say(fmt::format("kernels: {}{}", one_line(kernel_report(threads)),
+                             threads == 0 ? "" : "; " + counted(threads, "thread") + " each"));
   }
 
   Summary summarize(const LaunchResult& result) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct WorkerRun {
   std::filesystem::path run_dir;          ///< Empty on hosts that do not hold the run folder.
   std::filesystem::path start_from = {};  ///< A checkpoint; empty: the model as it is made.
   int cores = 1;  ///< That the local workers may use, counted before pinning.
+  std::optional<double> part_work = {};  ///< See ThreadChoice.
   /// Of every server: memory of the launcher, which outlives it. Empty where servers are threads.
   std::vector<std::span<std::byte>> server_memories = {};
   std::vector<std::span<std::byte>> server_replicas = {};  ///< See ServerMemories.

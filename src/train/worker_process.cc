@@ -94,7 +94,7 @@ void run_among_launchers(const WorkerRun& run, const ProcessPlan& plan, TcpStore
                          const std::function<void()>& end) {
   const int rank = plan.ranks.front();
   const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
-  set_compute_threads(run.job.cluster, local_place(store, plan, deadline), true);
+  set_compute_threads(run.job.cluster, local_place(store, plan, deadline), run.part_work, true);
   check_same_job(run, rank, store, deadline);
   OnlySeat seat({.epoch = plan.epoch},
                 make_engine({.name = run.job.cluster.engine,
@@ -217,7 +217,7 @@ int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
   }
   for (const int rank : plan.ranks) {
     threads.emplace_back([&, rank] {
-      set_compute_threads(run.job.cluster, {rank, plan.world}, false);
+      set_compute_threads(run.job.cluster, {rank, plan.world}, run.part_work, false);
       WorkerSlot& slot = run.control.slot(rank);
       introduce(slot.result.task);
       try {
@@ -239,10 +239,10 @@ int run_process(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous&
   set_failpoints(plan.failpoints);
   if (plan.ranks.empty()) return run_one_server(run, plan, rendezvous);
   if (plan.ranks.size() + plan.servers.size() > 1) {
-    set_compute_threads(run.job.cluster, {0, plan.world}, false);
+    set_compute_threads(run.job.cluster, {0, plan.world}, run.part_work, false);
     return run_threads(run, plan);
   }
-  if (!plan.remote) set_compute_threads(run.job.cluster, plan.place, true);
+  if (!plan.remote) set_compute_threads(run.job.cluster, plan.place, run.part_work, true);
   return run_one_worker(run, plan, rendezvous);
 }
 
