@@ -1,5 +1,6 @@
 """cmake --install, and a program of a user's own built against what it installed."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -31,9 +32,13 @@ class InstallTest(unittest.TestCase):
             run("cmake", "-S", SOURCE / "examples" / "own_model", "-B", folder / "build",
                 "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
             run("cmake", "--build", folder / "build")
-            output = run(folder / "build" / "own_model", "2", cwd=folder, env=environment())
+            output = run(folder / "build" / "own_model", "2", cwd=folder,
+                         env=environment(OMP_NUM_THREADS="2"))
             last = output.strip().splitlines()[-1]
             self.assertRegex(last, r"^accuracy (0\.9\d*|1\.0*) after 1200 steps$")
+            # Its first line is a call that starts it anew where OpenMP's threads would spin.
+            env = json.loads(next((folder / "runs").glob("*/env.json")).read_text())
+            self.assertEqual(env["kernels"]["set_by_cohort"]["OMP_WAIT_POLICY"], "PASSIVE")
             run(prefix / "bin" / "cohort", "--version", env=environment())
 
 

@@ -52,6 +52,8 @@ torch::Tensor smoothed_loss(const torch::Tensor& output, const torch::Tensor& sp
 }
 
 int main(int argc, char** argv) {
+  cohort::use_fast_kernels();  // First of all: it may start the program anew, once.
+
   cohort::Job job;
   job.name = "spirals";
   job.seed = 7;

@@ -1,3 +1,5 @@
+#include <cohort/kernels.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -92,7 +94,11 @@ int run(const BenchWords& words) {
     run_bench_worker(words.worker);
     return 0;
   }
-  if (words.app->got_subcommand("strategies")) return compare_strategies(words.strategies);
+  if (words.app->got_subcommand("strategies")) {
+    use_fast_kernels();
+    return compare_strategies(words.strategies);
+  }
+  use_fast_kernels(1);  // What Cohort and its tuned peers then inherit.
   for (const auto& benchmark : kBenchmarks) {
     if (!words.app->got_subcommand(benchmark.name)) continue;
     return run_benchmark(benchmark.make(words.options), words.options);

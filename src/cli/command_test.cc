@@ -124,8 +124,8 @@ TEST(Command, DoctorSaysWhatItFound) {
   const Outcome outcome = cohort_command("doctor");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors;
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("cores"), HasSubstr("LibTorch"), HasSubstr("BLAS"),
-                                    HasSubstr("shared memory"), HasSubstr("can train here"),
-                                    Not(HasSubstr("FATAL"))));
+                                    HasSubstr("kernels"), HasSubstr("shared memory"),
+                                    HasSubstr("can train here"), Not(HasSubstr("FATAL"))));
 }
 
 }  // namespace

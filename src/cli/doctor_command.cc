@@ -1,3 +1,4 @@
+#include <cohort/kernels.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -5,11 +6,13 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <torch/torch.h>
 #include <torch/version.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -20,6 +23,8 @@
 #include "cli/command.h"
 #include "cli/machine_facts.h"
 #include "cluster/shared_memory.h"
+#include "cluster/shared_wait.h"
+#include "kernel/kernel_report.h"
 #include "train/failure.h"
 
 namespace cohort {
@@ -103,6 +108,33 @@ Finding check_torch() {
   return {Verdict::ok, "LibTorch", TORCH_VERSION};
 }
 
+/// The CPU, and what the libraries that LibTorch brings compute with on it.
+Finding check_kernels() {
+  const KernelReport report = kernel_report(usable_cores());
+  const std::string detail = fmt::format("{}: {}", report.cpu.name, one_line(report));
+  if (report.slow.empty()) return {Verdict::ok, "kernels", detail};
+  return {Verdict::warn, "kernels", detail, report.slow.front().advice};
+}
+
+/// Torch's own loops, by the line that it writes about them. AVX2 on a CPU with AVX-512 is its own
+/// choice and mostly the faster one.
+Finding check_torch_loops() {
+  const std::string text = at::show_config();
+  const std::string key = "CPU capability usage: ";
+  const auto start = text.find(key);
+  if (start == std::string::npos) return {Verdict::ok, "torch loops", "unknown"};
+  const auto begin = start + key.size();
+  const std::string used = text.substr(begin, text.find('\n', begin) - begin);
+  const auto vectors = this_cpu().vectors;
+  if (used.find("AVX") == 0 || !vectors || *vectors < Vectors::avx2) {
+    return {Verdict::ok, "torch loops", used};
+  }
+  return {Verdict::warn, "torch loops",
+          fmt::format("{}, but this CPU has {}", used, name_of(*vectors)),
+          std::getenv("ATEN_CPU_CAPABILITY") == nullptr ? "install a LibTorch that has them"
+                                                        : "unset ATEN_CPU_CAPABILITY"};
+}
+
 Finding check_blas() {
   const BlasLibrary blas = blas_library(text_of("/proc/self/maps"));
   if (blas.file.empty()) return {Verdict::ok, "BLAS", "inside LibTorch"};
@@ -118,7 +150,9 @@ Finding check_threads() {
     const char* value = std::getenv(name);
     if (value != nullptr) set += fmt::format("{}{}={}", set.empty() ? "" : ", ", name, value);
   }
-  if (set.empty()) return {Verdict::ok, "threads", "cores divided by the workers"};
+  if (set.empty()) {
+    return {Verdict::ok, "threads", "cores divided by the workers, fewer for small models"};
+  }
   return {Verdict::ok, "threads", set + " (yours, so left alone)"};
 }
 
@@ -185,11 +219,23 @@ void print(const Finding& finding) {
   if (!finding.advice.empty()) fmt::print("{:<22}-> {}\n", "", finding.advice);
 }
 
-int run() {
+/// For the wrapper, which can start this program with them at once: what it would otherwise start
+/// itself anew with.
+int print_settings() {
+  const auto settings = missing_settings(this_machine(), usable_cores(),
+                                         [](const char* name) { return std::getenv(name); });
+  for (const Setting& one : settings) fmt::print("{}={}\n", one.name, one.value);
+  if (!settings.empty()) fmt::print("{}={}\n", kMark, to_mark(settings));
+  return 0;
+}
+
+int examine() {
+  use_fast_kernels();  // As a training does.
   int warnings = 0, fatal = 0;
-  for (const auto check : {check_cores, check_memory, check_shared_memory, check_torch, check_blas,
-                           check_threads, check_huge_pages, check_gloo, check_congestion_control,
-                           check_pidfd, check_ptrace, check_ccache}) {
+  for (const auto check :
+       {check_cores, check_memory, check_shared_memory, check_torch, check_torch_loops,
+        check_kernels, check_blas, check_threads, check_huge_pages, check_gloo,
+        check_congestion_control, check_pidfd, check_ptrace, check_ccache}) {
     const Finding finding = check();
     print(finding);
     if (finding.verdict == Verdict::warn) ++warnings;
@@ -207,12 +253,16 @@ int run() {
 }  // namespace
 
 Command doctor_command() {
-  const auto configure = [](CLI::App& app) {
+  const auto settings = std::make_shared<bool>(false);
+  const auto configure = [settings](CLI::App& app) {
+    app.add_flag("--settings", *settings,
+                 "Only print the variables that this program should be started with");
     app.footer(
         "Each line says what was found and, where it is not good, what to do about it.\n"
         "Exit code 0 unless training is impossible here.");
   };
-  return {"doctor", "Say whether this machine has what training needs", configure, run};
+  return {"doctor", "Say whether this machine has what training needs", configure,
+          [settings] { return *settings ? print_settings() : examine(); }};
 }
 
 }  // namespace cohort

@@ -1,8 +1,10 @@
+#include <cohort/kernels.h>
 #include <cohort/train.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -12,12 +14,14 @@
 #include "base/excerpt.h"
 #include "base/fail.h"
 #include "cli/command.h"
+#include "cluster/shared_wait.h"
 #include "data/fetch_mnist.h"
 #include "data/mnist_files.h"
 #include "job/check_job.h"
 #include "job/check_strategy.h"
 #include "job/job_file.h"
 #include "strategy/strategy.h"
+#include "train/compute_threads.h"
 
 namespace cohort {
 namespace {
@@ -111,6 +115,14 @@ Job resolved_job(const TrainWords& words) {
   return job;
 }
 
+/// Before anything is computed. Where this is one of several launchers, nobody knows yet how many
+/// workers share the cores, so it is prepared for as many threads as there are.
+void start_with_fast_kernels(const ClusterOptions& cluster) {
+  if (std::getenv("WORLD_SIZE") != nullptr) return use_fast_kernels();
+  use_fast_kernels(threads_of_worker(
+      cluster, {.cores = usable_cores(), .local_workers = static_cast<int>(cluster.workers)}));
+}
+
 /// A newcomer's first run shall be on real data. Where it cannot be had, the run goes on with
 /// digits of its own making.
 void fetch_missing_mnist(const Job& job) {
@@ -138,6 +150,7 @@ int run(const TrainWords& words) {
     fmt::print("{}", to_toml(job));
     return 0;
   }
+  start_with_fast_kernels(job.cluster);
   fetch_missing_mnist(job);
   const Summary summary = train(job, {.run_dir = words.run_dir,
                                       .resume = words.resume,
