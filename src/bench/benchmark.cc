@@ -11,6 +11,7 @@
 #include "base/json_text.h"
 #include "base/nearest_name.h"
 #include "bench/table.h"
+#include "kernel/kernel_report.h"
 
 namespace cohort {
 namespace {
@@ -154,6 +155,7 @@ void write_json(const std::string& path, const Benchmark& benchmark, const Bench
       {"quick", options.quick},
       {"reference", benchmark.contenders.front().label},
       {"metrics", rounds.results.to_json(benchmark.contenders.front().label)},
+      {"kernels", to_json(kernel_report())},
       {"left_out", reasons},
       {"notes", benchmark.notes},
       {"problems", rounds.problems},
@@ -172,6 +174,7 @@ int run_benchmark(Benchmark benchmark, const BenchOptions& wanted) {
     options.rounds = 1;
     say("quick: figures mean nothing");
   }
+  say("kernels: " + one_line(kernel_report()));
   for (const auto& one : benchmark.left_out) say("left out: " + one.reason);
   for (const auto& note : benchmark.notes) say(note);
 

@@ -8,17 +8,23 @@
 
 #include "base/fail.h"
 #include "base/unique_fd.h"
+#include "kernel/kernel_report.h"
 
 namespace cohort {
 namespace {
 
-using Environment = std::vector<std::pair<std::string, std::string>>;
+const ProgramVariables kOneThread = {{"OMP_NUM_THREADS", "1"}, {"OPENBLAS_NUM_THREADS", "1"}};
 
-const Environment kOneThread = {{"OMP_NUM_THREADS", "1"}, {"OPENBLAS_NUM_THREADS", "1"}};
+ProgramVariables with_one_thread(ProgramVariables variables) {
+  variables.insert(variables.end(), kOneThread.begin(), kOneThread.end());
+  return variables;
+}
 
-Environment with_one_thread(Environment environment) {
-  environment.insert(environment.end(), kOneThread.begin(), kOneThread.end());
-  return environment;
+/// As if Cohort had set nothing for this process.
+ProgramVariables as_found() {
+  ProgramVariables variables = {{kMark, std::nullopt}};
+  for (const Setting& one : kernel_report().set) variables.push_back({one.name, std::nullopt});
+  return variables;
 }
 
 std::filesystem::path own_binary() {
@@ -28,7 +34,7 @@ std::filesystem::path own_binary() {
 }  // namespace
 
 const PeerSetting& as_installed() {
-  static const PeerSetting setting{"", kOneThread, false};
+  static const PeerSetting setting{"", with_one_thread(as_found()), false};
   return setting;
 }
 

@@ -14,12 +14,14 @@ namespace cohort {
 /// How a peer is run: as its packages install it, or with every setting Cohort gives itself.
 struct PeerSetting {
   std::string suffix;  ///< Of its label.
-  std::vector<std::pair<std::string, std::string>> environment;
+  ProgramVariables environment;
   bool own_network = false;
 };
 
 /// Both are bound to one core per worker and have one thread. The tuned one keeps large blocks of
-/// memory instead of asking for fresh pages each step, and has TCP reno where it can.
+/// memory instead of asking for fresh pages each step, has TCP reno where it can, and the kernels
+/// that Cohort has: what Cohort set for this process (kernel/fast_settings.h) the other does not
+/// get.
 const PeerSetting& as_installed();
 const PeerSetting& tuned();
 

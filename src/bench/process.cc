@@ -139,7 +139,9 @@ class Child {
     dup2(output_.get(), STDOUT_FILENO);
     dup2(errors_.get(), STDERR_FILENO);
     if (program.core >= 0) pin_to_core_of(0, {program.core});
-    for (const auto& [key, value] : program.environment) setenv(key.c_str(), value.c_str(), 1);
+    for (const auto& [key, value] : program.environment) {
+      value ? setenv(key.c_str(), value->c_str(), 1) : unsetenv(key.c_str());
+    }
     std::vector<char*> words;
     for (const auto& word : program.words) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);

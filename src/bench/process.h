@@ -1,16 +1,20 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace cohort {
 
-/// A program to run, and what its process gets beyond the caller's own environment.
+/// Variables by name; one without a value is taken out of the caller's.
+using ProgramVariables = std::vector<std::pair<std::string, std::optional<std::string>>>;
+
+/// A program to run, and what its process gets different from the caller's own environment.
 struct Program {
   std::vector<std::string>
       words;  ///< Its name (looked up in PATH if without slash), its arguments.
-  std::vector<std::pair<std::string, std::string>> environment;
+  ProgramVariables environment;
   int core = -1;  ///< The only core it may use; -1: all the caller may.
 };
 

@@ -29,6 +29,12 @@ TEST(RunTogether, ReturnsEachOutputAndPassesEnvironmentAndCore) {
   EXPECT_THAT(finished.outputs, ElementsAre("first 1\n", "second\n"));
 }
 
+TEST(RunTogether, AVariableWithoutValueIsTakenOutOfTheCallersEnvironment) {
+  Program program = shell("echo ${HOME-none} ${PATH:+some}");
+  program.environment = {{"HOME", std::nullopt}};
+  EXPECT_THAT(run_together({{program}}).outputs, ElementsAre("none some\n"));
+}
+
 TEST(RunTogether, NamesTheProgramThatFailedAndItsLastWords) {
   const Finished finished = run_together({{shell("sleep 600"), shell("echo no luck >&2; exit 3")}});
   EXPECT_FALSE(finished.succeeded);

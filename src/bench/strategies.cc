@@ -13,6 +13,7 @@
 #include "bench/plot.h"
 #include "job/check_strategy.h"
 #include "job/job_file.h"
+#include "kernel/kernel_report.h"
 
 namespace cohort {
 namespace {
@@ -223,6 +224,7 @@ int compare_strategies(const StrategiesOptions& options) {
   if (wanted.empty()) {
     fail(ErrorCode::invalid, "--only {} names no strategy", fmt::join(options.only, " "));
   }
+  fmt::print("kernels: {}\n", one_line(kernel_report()));
   std::vector<Result> results;
   for (const Contestant& contestant : wanted) results.push_back(run_one(contestant, options));
 
