@@ -257,7 +257,8 @@ Keys run_keys() {
       {"cluster.timeout_seconds", in<&Job::cluster, &ClusterOptions::timeout_seconds>,
        "The longest wait for a worker before it is declared lost.", between(0.001, 1e6)},
       {"cluster.threads", in<&Job::cluster, &ClusterOptions::threads>,
-       "BLAS and OpenMP threads of a worker; 0: the cores divided by the workers, fewer for small models.",
+       "BLAS and OpenMP threads of a worker; 0: the cores divided by the workers, fewer for small "
+       "models.",
        between(0, kMostProcesses)},
       {"cluster.pin", in<&Job::cluster, &ClusterOptions::pin>,
        "Bind every worker to its share of the cores."},
