@@ -100,6 +100,7 @@ class KernelsTest(CohortTest):
         core = best_core()
         settings = self.run_command("doctor", "--settings", **OLD_OPENBLAS).stdout.splitlines()
         self.assertIn(f"OPENBLAS_CORETYPE={core}", settings)
+        self.assertIn("OMP_WAIT_POLICY=PASSIVE", settings)
         self.assertRegex(settings[-1], f"^COHORT_KERNELS=OPENBLAS_CORETYPE={core}/Prescott")
 
     def test_a_small_model_gets_one_thread_whatever_the_cores(self):

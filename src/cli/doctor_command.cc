@@ -220,9 +220,10 @@ void print(const Finding& finding) {
 }
 
 /// For the wrapper, which can start this program with them at once: what it would otherwise start
-/// itself anew with.
+/// itself anew with. The wrapper keeps the answer, so it is that of jobs with several threads.
 int print_settings() {
-  const auto settings = missing_settings(this_machine(), usable_cores(),
+  constexpr int kSeveral = 2;
+  const auto settings = missing_settings(this_machine(), kSeveral,
                                          [](const char* name) { return std::getenv(name); });
   for (const Setting& one : settings) fmt::print("{}={}\n", one.name, one.value);
   if (!settings.empty()) fmt::print("{}={}\n", kMark, to_mark(settings));
