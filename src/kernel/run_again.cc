@@ -1,7 +1,6 @@
 #include "kernel/run_again.h"
 
 #include <fmt/format.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -25,11 +24,6 @@ std::string program_file() {
   return !problem && fs::exists(file, problem) ? file : link;
 }
 
-/// The process was started as "ld.so PROGRAM WORDS": its file is ld.so, its words the program's.
-bool started_by_loader() {
-  return ::getauxval(AT_BASE) == 0;
-}
-
 std::vector<std::string> environment_with(const std::vector<Setting>& settings) {
   std::vector<std::string> environment;
   for (char** one = environ; *one != nullptr; ++one) environment.emplace_back(*one);
@@ -48,7 +42,6 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 }  // namespace
 
 void run_again(const std::vector<Setting>& settings) {
-  if (started_by_loader()) return;
   try {
     std::vector<std::string> words = command_line();
     std::vector<std::string> environment = environment_with(settings);

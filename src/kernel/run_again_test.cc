@@ -80,10 +80,12 @@ TEST(RunAgain, GoesOnWhereTheSystemRefuses) {
   EXPECT_THAT(output_of("TOO_LARGE=yes PROGRAM"), HasSubstr("went on, policy (none)\n"));
 }
 
-TEST(RunAgain, GoesOnWhereTheProgramIsNotTheProcesssFile) {
+TEST(RunAgain, ThroughTheLoaderWhereItWasStartedSo) {
   const std::string loader = "/lib64/ld-linux-x86-64.so.2";
   if (!std::filesystem::exists(loader)) GTEST_SKIP() << "the loader is another here";
-  EXPECT_THAT(output_of(loader + " PROGRAM"), HasSubstr("went on, policy (none)\n"));
+  const std::string said = output_of(loader + " PROGRAM last < /dev/null");
+  EXPECT_THAT(said, HasSubstr("policy PASSIVE"));
+  EXPECT_THAT(word_after(said, "words "), HasSubstr(R"("last"])"));
 }
 
 }  // namespace
