@@ -114,7 +114,13 @@ class Gossip : public Strategy {
     }
     const PhaseSpan span(context_.phases, Phase::communication);
     finish_mail();
-    average_models();
+    try {
+      average_models();
+    } catch (...) {
+      take_mail_back();
+      throw;
+    }
+    forget_mail();
   }
 
   void sum_over_workers(std::span<float> values) override { sums_.sum(values); }
@@ -148,6 +154,10 @@ class Gossip : public Strategy {
   virtual void take_arrived() = 0;
   /// and once all have taken everything, does what is left to do.
   virtual void finish_mail() = 0;
+  /// What finish_mail() did counts now that the average is there, or must be undone as there is
+  /// none.
+  virtual void forget_mail() {}
+  virtual void take_mail_back() {}
   /// This worker's share in the average.
   virtual double weight() const = 0;
   /// Of this worker's model, which becomes the mean too.
@@ -372,24 +382,34 @@ class GradientGossip : public Gossip {
   }
 
   // What peers were never told is missing in their models, so it counts in the average as often as
-  // it is missing: everybody applies its sum divided by the number of workers. When a worker is
-  // lost before that sum is there, the others still have what they were to tell, for the next
-  // group.
+  // it is missing: everybody applies its sum divided by the number of workers. That is right in the
+  // average only. When a worker is lost before it is there, the others have their models as they
+  // were, and still have what they were to tell, for the next group.
   void finish_mail() override {
+    if (pieces_.count > 0) apply_sum(0);
     std::array<float, 2> tellers = {};  // How many have something to tell, and their rates.
     if (mail_.has_leftovers()) tellers = {1, static_cast<float>(mail_.leftovers_rate())};
     sums_.sum(tellers);
-    const double rate = tellers[0] > 0 ? tellers[1] / tellers[0] : 0;
-    if (tellers[0] > 0) {
-      std::vector<float> untold(model_.gradients().size() + 1);  // And of how many pieces.
-      const auto gradients = std::span(untold).first(model_.gradients().size());
-      untold.back() = static_cast<float>(mail_.add_leftovers(gradients).count);
-      sums_.mean(untold);
-      mail_.forget_leftovers();
-      add_to(model_.gradients(), gradients);
-      pieces_ += {.count = untold.back(), .rates = untold.back() * rate};
-    }
-    if (tellers[0] > 0 || pieces_.count > 0) apply_sum(rate);
+    if (tellers[0] == 0) return;
+    const double rate = tellers[1] / tellers[0];
+    std::vector<float> untold(model_.gradients().size() + 1);  // And of how many pieces.
+    const auto gradients = std::span(untold).first(model_.gradients().size());
+    untold.back() = static_cast<float>(mail_.add_leftovers(gradients).count);
+    sums_.mean(untold);
+    before_rest_ = model_.past();
+    std::ranges::copy(gradients, model_.gradients().begin());
+    pieces_ = {.count = untold.back(), .rates = untold.back() * rate};
+    apply_sum(rate);
+  }
+
+  void forget_mail() override {
+    if (before_rest_) mail_.forget_leftovers();
+    before_rest_.reset();
+  }
+
+  void take_mail_back() override {
+    if (before_rest_) model_.go_back(*before_rest_);
+    before_rest_.reset();
   }
 
   double weight() const override { return 1; }
@@ -418,7 +438,8 @@ class GradientGossip : public Gossip {
   }
 
   GradientMail mail_;
-  Pieces pieces_;         // Whose gradients are summed up.
+  Pieces pieces_;                              // Whose gradients are summed up.
+  std::optional<OwnModel::Past> before_rest_;  // While it counts for the average only.
   bool cleared_ = false;  // The gradients' memory is used to collect what arrives late.
 };
 

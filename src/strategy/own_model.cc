@@ -1,5 +1,7 @@
 #include "strategy/own_model.h"
 
+#include <algorithm>
+
 namespace cohort {
 
 OwnModel::OwnModel(const StrategyContext& context, WorkerSums& sums)
@@ -33,6 +35,25 @@ void OwnModel::update(double lr, double gradient_scale, double share) {
   optimizer_.update(
       memory_.parameters, gradients(), memory_.slots,
       {.lr = lr, .step = ++updates_, .gradient_scale = gradient_scale, .share = share});
+}
+
+OwnModel::Past OwnModel::past() const {
+  Past past{.floats = {memory_.parameters.begin(), memory_.parameters.end()}, .updates = updates_};
+  for (const std::span<float> slot : memory_.slots) {
+    past.floats.insert(past.floats.end(), slot.begin(), slot.end());
+  }
+  return past;
+}
+
+void OwnModel::go_back(const Past& past) {
+  auto from = std::span(past.floats);
+  const auto take = [&](std::span<float> into) {
+    std::ranges::copy(from.first(into.size()), into.begin());
+    from = from.subspan(into.size());
+  };
+  take(memory_.parameters);
+  for (const std::span<float> slot : memory_.slots) take(slot);
+  updates_ = past.updates;
 }
 
 void OwnModel::save(TrainingState& state) const {

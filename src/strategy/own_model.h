@@ -30,6 +30,14 @@ class OwnModel {
   /// The model, its slots and the number of updates.
   void save(TrainingState& state) const;
 
+  /// What updates change, as it is now, and as it then was again.
+  struct Past {
+    std::vector<float> floats;  ///< Parameters, then each slot.
+    std::int64_t updates = 0;
+  };
+  Past past() const;
+  void go_back(const Past& past);
+
  private:
   const Optimizer& optimizer_;
   PrivateMemory floats_;  // Parameters, buffers, gradients, slots.
