@@ -14,8 +14,8 @@ TEST(ThreadRule, CoresAreDividedByTheWorkersWhereThereIsEnoughToDo) {
 
 TEST(ThreadRule, ASmallModelGetsFewerThreadsThanCores) {
   EXPECT_EQ(threads_for({.cores = 8, .local_workers = 1, .part_work = 0}), 1);
-  EXPECT_EQ(threads_for({.cores = 8, .local_workers = 1, .part_work = 1e6}), 1);
-  EXPECT_EQ(threads_for({.cores = 8, .local_workers = 1, .part_work = 5e6}), 2);
+  EXPECT_EQ(threads_for({.cores = 8, .local_workers = 1, .part_work = 9e6}), 1);
+  EXPECT_EQ(threads_for({.cores = 8, .local_workers = 1, .part_work = 12e6}), 2);
 }
 
 TEST(ThreadRule, WhatCannotBeSeenIntoGetsItsShare) {
