@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "cohort/model.h"
+#include <cohort/model.h>
 
 namespace cohort {
 namespace {
