@@ -1,8 +1,7 @@
 #include "train/server_memories.h"
 
-#include <gmock/gmock.h>
-
 #include <cohort/model.h>
+#include <gmock/gmock.h>
 
 namespace cohort {
 namespace {
