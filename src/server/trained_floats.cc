@@ -4,6 +4,7 @@
 
 #include "base/failpoint.h"
 #include "optimizer/square_sum.h"
+#include "server/copy_past_cache.h"
 
 namespace cohort {
 
@@ -23,6 +24,7 @@ double TrainedFloats::update(const Aggregate& gradients, const Update& update) {
   UpdateScalars scalars = update.scalars;
   scalars.gradient_scale *= gradients.scale();
   scratch_.resize(std::min(values().size(), kSumPiece));
+  const CopyFloats copy_updated = way_to_copy(values().size_bytes());
   double squares = 0;
   for_each_piece(values().size(), [&](std::size_t begin, std::size_t count) {
     save_floats(area_, begin, count);
@@ -31,7 +33,7 @@ double TrainedFloats::update(const Aggregate& gradients, const Update& update) {
     if (update.want_norm) squares += sum_of_squares(piece);
     update_part(begin, piece, scalars);
     for (const std::span<float> copy : update.copies) {
-      std::ranges::copy(values().subspan(begin, count), copy.subspan(begin).begin());
+      copy_updated(values().subspan(begin, count), copy.subspan(begin));
     }
     failpoint("server.in-update");
   });

@@ -1,6 +1,6 @@
 #include "server/worker_copies.h"
 
-#include <algorithm>
+#include "server/copy_past_cache.h"
 
 namespace cohort {
 namespace {
@@ -27,7 +27,7 @@ void WorkerCopies::pull(const Request& request, std::span<const float> parameter
   const bool first = !has_pulled && request.header.version == 0;
   has_pulled = true;
   if (plain_ || first || request.header.exact) {
-    std::ranges::copy(parameters, request.pull_into.begin());
+    way_to_copy(parameters.size_bytes())(parameters, request.pull_into);
     pull_copied(request, parameters);
   } else {
     WorkerCodec& codec = codec_of(request.header.worker);
