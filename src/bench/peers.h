@@ -16,6 +16,8 @@ struct PeerSetting {
   std::string suffix;  ///< Of its label.
   ProgramVariables environment;
   bool own_network = false;
+
+  bool is_tuned() const { return !suffix.empty(); }
 };
 
 /// Both are bound to one core per worker and have one thread. The tuned one keeps large blocks of

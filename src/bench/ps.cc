@@ -72,7 +72,7 @@ Contender own(const std::string& way, const std::string& label, bool quick) {
 
 Contender grpc(const std::string& program, const PeerSetting& setting, bool quick) {
   const auto group = [program, setting, quick](const Case& one_case) {
-    const std::string pinned = setting.environment.empty() ? "free" : "pinned";
+    const std::string pinned = setting.is_tuned() ? "pinned" : "free";
     const Program all{joined(joined({program, pinned}, one_case.words),
                              plan_words(quick, &Size::repeats_by_socket)),
                       setting.environment, -1};
