@@ -21,7 +21,7 @@ left() {
 show_progress() {
   local what=$1 line done all told=-1 tenth shown= began=$SECONDS clear=
   [ -t 2 ] && clear=$'\r\033[K'
-  while IFS= read -r line; do
+  while IFS= read -r line || [ -n "$line" ]; do
     case $line in
       'ninja: Entering '* | 'ninja: no work '* | '['*'] Re-'* | '-- '*) continue ;;
     esac

@@ -83,6 +83,20 @@ class KernelsTest(CohortTest):
         self.assertNotIn("OMP_WAIT_POLICY", kernels["set_by_cohort"])
         self.assertEqual(kernels["slow"], [])
 
+    def test_what_another_program_was_given_is_not_all_that_this_one_needs(self):
+        # As a child of a program with one thread on a CPU that its OpenBLAS does not know.
+        kernels = self.kernels_of(*TWO_THREADS, OPENBLAS_CORETYPE="Haswell",
+                                  COHORT_KERNELS="OPENBLAS_CORETYPE=Haswell/Prescott")
+        self.assertEqual(kernels["set_by_cohort"],
+                         {"OPENBLAS_CORETYPE": "Haswell", "OMP_WAIT_POLICY": "PASSIVE"})
+
+    def test_the_jobs_threads_count_under_another_launcher(self):
+        kernels = self.kernels_of("--set", "cluster.threads=2", OMP_NUM_THREADS="1", RANK="0",
+                                  WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1",
+                                  MASTER_PORT="0")
+        self.assertEqual(kernels["set_by_cohort"]["OMP_WAIT_POLICY"], "PASSIVE")
+        self.assertEqual(self.env()["threads_per_worker"], 2)
+
     def test_a_user_can_forbid_it_and_is_told_what_is_lost(self):
         kernels = self.kernels_of(*TWO_THREADS, COHORT_KERNELS="off")
         self.assertEqual(kernels["set_by_cohort"], {})

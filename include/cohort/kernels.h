@@ -16,7 +16,7 @@ namespace cohort {
 /// `threads` is how many the program, or each of its workers, computes with; 0: one per core, or
 /// OMP_NUM_THREADS. With 1 there is less to set, and more programs need not be started anew.
 ///
-/// COHORT_KERNELS in the environment, with whatever value, forbids to start the program anew.
+/// COHORT_KERNELS=off in the environment forbids to start the program anew.
 void use_fast_kernels(int threads = 0);
 
 }  // namespace cohort

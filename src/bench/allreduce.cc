@@ -6,6 +6,7 @@
 #include "bench/benchmarks.h"
 #include "bench/own_process.h"
 #include "bench/peers.h"
+#include "bench/table.h"
 
 namespace cohort {
 namespace {
@@ -32,11 +33,6 @@ std::vector<std::string> plan_words(const std::vector<Size>& sizes, int Size::*r
   std::vector<std::string> words;
   for (const auto& size : sizes) words.push_back(fmt::format("{}:{}", size.bytes, size.*repeats));
   return words;
-}
-
-std::string size_name(std::size_t bytes) {
-  return bytes < (1 << 20) ? fmt::format("{} KiB", bytes >> 10)
-                           : fmt::format("{} MiB", bytes >> 20);
 }
 
 std::string metric_name(const Case& one_case, std::size_t bytes) {

@@ -78,7 +78,7 @@ Contender of_other_build(const Contender& ours, const std::string& binary) {
 
 /// Each of our own contenders gets the other build's right behind it.
 void add_other_build(std::vector<Contender>& contenders, const std::string& binary) {
-  if (access(binary.c_str(), X_OK) != 0) {
+  if (!std::filesystem::is_regular_file(binary) || access(binary.c_str(), X_OK) != 0) {
     fail(ErrorCode::invalid, "--against {} is no program that can be run", binary);
   }
   const std::string path = std::filesystem::absolute(binary).string();

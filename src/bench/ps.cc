@@ -6,32 +6,27 @@
 #include "bench/benchmarks.h"
 #include "bench/peers.h"
 #include "bench/ps_timing.h"
+#include "bench/table.h"
 
 namespace cohort {
 namespace {
 
-struct Size {
+struct CallSize {
   std::size_t bytes;
   int repeats;
   int repeats_by_socket;
 };
 
-const std::vector<Size> kSizes = {
+const std::vector<CallSize> kCallSizes = {
     {4, 5000, 300}, {64 << 10, 1000, 200}, {1 << 20, 150, 60}, {16 << 20, 18, 9}, {64 << 20, 9, 5}};
-const std::vector<Size> kQuickSizes = {{4, 20, 3}, {64 << 10, 5, 3}};
+const std::vector<CallSize> kQuickCallSizes = {{4, 20, 3}, {64 << 10, 5, 3}};
 
-std::vector<std::string> plan_words(bool quick, int Size::*repeats) {
+std::vector<std::string> call_words(bool quick, int CallSize::*repeats) {
   std::vector<std::string> words;
-  for (const auto& size : quick ? kQuickSizes : kSizes) {
+  for (const auto& size : quick ? kQuickCallSizes : kCallSizes) {
     words.push_back(fmt::format("{}:{}", size.bytes, size.*repeats));
   }
   return words;
-}
-
-std::string size_name(std::size_t bytes) {
-  if (bytes < 1024) return fmt::format("{} bytes", bytes);
-  return bytes < (1 << 20) ? fmt::format("{} KiB", bytes >> 10)
-                           : fmt::format("{} MiB", bytes >> 20);
 }
 
 /// A case's words are its numbers of workers and servers.
@@ -61,20 +56,20 @@ std::vector<Reading> read_timings(const Run& run) {
   return readings;
 }
 
-Contender own(const std::string& way, const std::string& label, bool quick) {
-  const auto repeats = way == "memory" ? &Size::repeats : &Size::repeats_by_socket;
+Contender own_server(const std::string& way, const std::string& label, bool quick) {
+  const auto repeats = way == "memory" ? &CallSize::repeats : &CallSize::repeats_by_socket;
   const auto group = [way, quick, repeats](const Case& one_case) {
     return ProgramGroup{
-        {own_worker(joined(joined({"ps", way}, one_case.words), plan_words(quick, repeats)))}};
+        {own_worker(joined(joined({"ps", way}, one_case.words), call_words(quick, repeats)))}};
   };
-  return {.name = way, .label = label, .group = group, .own = true};
+  return {.name = way, .label = label, .group = group, .own = way == "memory"};
 }
 
 Contender grpc(const std::string& program, const PeerSetting& setting, bool quick) {
   const auto group = [program, setting, quick](const Case& one_case) {
     const std::string pinned = setting.is_tuned() ? "pinned" : "free";
     const Program all{joined(joined({program, pinned}, one_case.words),
-                             plan_words(quick, &Size::repeats_by_socket)),
+                             call_words(quick, &CallSize::repeats_by_socket)),
                       setting.environment, -1};
     return ProgramGroup{{all}, setting.own_network};
   };
@@ -95,8 +90,9 @@ Benchmark ps_benchmark(const BenchOptions& options) {
                                  {std::to_string(workers), std::to_string(servers)}});
     }
   }
-  benchmark.contenders.push_back(own("memory", "Cohort", quick));
-  benchmark.contenders.push_back(own("remote", "Cohort, as if the server were remote", quick));
+  benchmark.contenders.push_back(own_server("memory", "Cohort", quick));
+  benchmark.contenders.push_back(
+      own_server("remote", "Cohort, as if the server were remote", quick));
   if (const auto program = peer_program("peer_grpc_push")) {
     benchmark.contenders.push_back(grpc(*program, as_installed(), quick));
     benchmark.contenders.push_back(grpc(*program, tuned(), quick));

@@ -19,12 +19,12 @@
 namespace cohort {
 namespace {
 
-constexpr double kTimeoutSeconds = 60;
+constexpr double kSumTimeoutSeconds = 60;
 
 /// One rank's part in timing one size. Returns the seconds of a sum.
 using RankTiming = std::function<double(int rank, int world, const SumPlan&, const SharedMemory&)>;
 
-struct Contestant {
+struct SumContestant {
   std::function<std::size_t(int world, std::size_t count)> bytes_needed;
   RankTiming time;
 };
@@ -99,7 +99,7 @@ double time_cohort(int rank, int world, const SumPlan& plan, const SharedMemory&
   pin_to_core_of(rank);
   HostReduction reduction(rank, {world, plan.count, 0}, {memory.data(), memory.size()}, PeerWatch(),
                           policy);
-  const auto deadline = Deadline::in_seconds(kTimeoutSeconds);
+  const auto deadline = Deadline::in_seconds(kSumTimeoutSeconds);
   const auto sum = [&] { reduction.all_reduce(plan.count, deadline); };
   const auto own = reduction.contribution(rank);
   std::fill(own.begin(), own.end(), contribution_of(rank));
@@ -112,7 +112,7 @@ double time_cohort(int rank, int world, const SumPlan& plan, const SharedMemory&
 // ---- Both
 
 /// Runs every rank in a process of its own; returns what rank 0 measured.
-double time_in_processes(const Contestant& contestant, int world, const SumPlan& plan) {
+double time_sums(const SumContestant& contestant, int world, const SumPlan& plan) {
   const auto memory = SharedMemory::create(contestant.bytes_needed(world, plan.count));
   const auto answer = SharedMemory::create(sizeof(double));
   for (int rank = 0; rank < world; ++rank) {
@@ -140,12 +140,12 @@ double time_in_processes(const Contestant& contestant, int world, const SumPlan&
 void run_sum_worker(const std::vector<std::string>& words) {
   if (words.size() < 3) fail(ErrorCode::invalid, "usage: sum cohort|bare RANKS BYTES:REPEATS...");
   check_known("contestant", words[0], {"cohort", "bare"});
-  const Contestant contestant = words[0] == "bare" ? Contestant{bare_bytes, time_bare}
-                                                   : Contestant{cohort_bytes, time_cohort};
+  const SumContestant contestant = words[0] == "bare" ? SumContestant{bare_bytes, time_bare}
+                                                      : SumContestant{cohort_bytes, time_cohort};
   const int world = std::stoi(words[1]);
   const auto plans = parse_sum_plans({words.begin() + 2, words.end()});
   std::vector<double> seconds;
-  for (const auto& plan : plans) seconds.push_back(time_in_processes(contestant, world, plan));
+  for (const auto& plan : plans) seconds.push_back(time_sums(contestant, world, plan));
   print_sums(plans, seconds);
 }
 

@@ -49,6 +49,12 @@ std::string format_value(double value, Unit unit) {
   return "";
 }
 
+std::string size_name(std::size_t bytes) {
+  if (bytes < 1024) return fmt::format("{} bytes", bytes);
+  return bytes < (1 << 20) ? fmt::format("{} KiB", bytes >> 10)
+                           : fmt::format("{} MiB", bytes >> 20);
+}
+
 std::string format_table(const Results& results, const std::string& reference) {
   std::string text;
   for (const auto& metric : results.metrics()) {

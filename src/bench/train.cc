@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/fail.h"
 #include "bench/benchmarks.h"
 #include "bench/own_process.h"
 #include "bench/peers.h"
@@ -12,13 +13,13 @@ namespace {
 
 /// A network of bench/networks.h, and how many steps of it are run: those that are not timed, then
 /// those that are, one or two seconds on a core.
-struct Network {
+struct TimedNetwork {
   std::string name;
   int skipped;
   int steps;
 };
 
-const std::vector<Network> kNetworks = {
+const std::vector<TimedNetwork> kNetworks = {
     {"mlp", 5, 150}, {"wide-mlp", 5, 8}, {"conv", 5, 12}, {"transformer", 2, 4}};
 
 constexpr const char* kReference = "Cohort";
@@ -36,8 +37,9 @@ double most_of(const Run& run, const char* field) {
 }
 
 Reading start_reading(const Run& run) {
-  const std::string label =
-      run.what.workers == 1 && run.who.label == kReference ? "Cohort, 1 worker" : run.who.label;
+  // Cohort starts one worker and two; each is a line of its own.
+  const bool alone = run.what.workers == 1 && run.who.own;
+  const std::string label = run.who.label + (alone ? ", 1 worker" : "");
   const Metric metric{"from the command to the end of the first step", Unit::seconds};
   return {metric, label, most_of(run, "first_step_at") - run.started_at};
 }
@@ -61,7 +63,7 @@ std::vector<Reading> read_training(const Run& run) {
   return readings;
 }
 
-Contender cohort_itself() {
+Contender cohort_training() {
   const auto group = [](const Case& one_case) {
     auto worker =
         own_worker(joined({"training", one_case.words[0], std::to_string(one_case.workers)},
@@ -133,6 +135,9 @@ Contender silent_loops(const std::string& program, const PeerSetting& setting) {
 void add_peers(Benchmark& benchmark, const std::string& wanted_python) {
   auto& contenders = benchmark.contenders;
   const auto script = peer_program("ddp_train.py");
+  if (!script && !wanted_python.empty()) {
+    fail(ErrorCode::invalid, "--python needs the peers (built with -DCOHORT_BUILD_BENCH=ON)");
+  }
   const auto python = script ? python_with_torch(wanted_python) : std::nullopt;
   const auto mpi_loop = in_path("mpirun") ? peer_program("mpi_train") : std::nullopt;
   const auto loop = peer_program("plain_train");
@@ -158,7 +163,7 @@ void add_peers(Benchmark& benchmark, const std::string& wanted_python) {
   }
 }
 
-Case make_case(const Network& network, int workers) {
+Case make_case(const TimedNetwork& network, int workers) {
   return {network.name,
           workers,
           {network.name, std::to_string(network.skipped), std::to_string(network.steps)}};
@@ -174,7 +179,7 @@ Benchmark train_benchmark(const BenchOptions& options) {
     if (options.quick) network = {network.name, 1, 1};
     for (const int workers : {2, 1}) benchmark.cases.push_back(make_case(network, workers));
   }
-  benchmark.contenders.push_back(cohort_itself());
+  benchmark.contenders.push_back(cohort_training());
   add_peers(benchmark, options.python);
   return benchmark;
 }

@@ -12,7 +12,7 @@
 namespace cohort {
 namespace {
 
-constexpr const char* kFooter = R"(
+constexpr const char* kBenchFooter = R"(
 Examples:
   cohort bench allreduce
   cohort bench train --only mlp conv --json train.json
@@ -61,9 +61,9 @@ void configure_strategies(CLI::App& app, StrategiesOptions& options) {
   app.add_flag("--quick", options.quick, "A few steps of each: does everything run?");
 }
 
-void configure(CLI::App& app, BenchWords& words) {
+void configure_bench(CLI::App& app, BenchWords& words) {
   words.app = &app;
-  app.footer(kFooter);
+  app.footer(kBenchFooter);
   app.require_subcommand(1);
   for (const auto& benchmark : kBenchmarks) {
     auto* one = app.add_subcommand(benchmark.name, benchmark.summary);
@@ -89,7 +89,7 @@ void configure(CLI::App& app, BenchWords& words) {
   worker->add_option("WORDS", words.worker);
 }
 
-int run(const BenchWords& words) {
+int run_bench(const BenchWords& words) {
   if (words.app->got_subcommand("worker")) {
     run_bench_worker(words.worker);
     return 0;
@@ -112,8 +112,8 @@ Command bench_command() {
   auto words = std::make_shared<BenchWords>();
   return {.name = "bench",
           .summary = "Measure Cohort beside its peers",
-          .configure = [words](CLI::App& app) { configure(app, *words); },
-          .run = [words] { return run(*words); }};
+          .configure = [words](CLI::App& app) { configure_bench(app, *words); },
+          .run = [words] { return run_bench(*words); }};
 }
 
 }  // namespace cohort

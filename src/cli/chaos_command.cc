@@ -15,7 +15,7 @@
 namespace cohort {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kChaosFooter = R"(Examples:
   cohort chaos examples/blobs.toml --set cluster.workers=3 --seed 7 --minutes 10
   cohort chaos job.toml --strategies allreduce,gossip --events 12
   cohort chaos job.toml --goodput --strategies allreduce --minutes 5
@@ -38,9 +38,9 @@ struct ChaosWords {
   bool goodput = false;
 };
 
-void configure(CLI::App& app, ChaosWords& words) {
+void configure_chaos(CLI::App& app, ChaosWords& words) {
   ChaosOptions& options = words.options;
-  app.footer(kFooter);
+  app.footer(kChaosFooter);
   app.add_option("JOB", options.job_file, "The job file (TOML)")->required();
   app.add_option("--seed", options.seed, "What happens when follows from it");
   app.add_option("--minutes", options.minutes, "No training is begun after these")
@@ -100,7 +100,7 @@ void choose_folder(ChaosWords& words) {
   }
 }
 
-int run(ChaosWords& words) {
+int run_chaos(ChaosWords& words) {
   words.options.slow_disk = words.slow_disk;
   read_job(words.options);
   choose_folder(words);
@@ -112,7 +112,8 @@ int run(ChaosWords& words) {
 Command chaos_command() {
   const auto words = std::make_shared<ChaosWords>();
   return {"chaos", "Train under seeded faults and check that nothing is lost",
-          [words](CLI::App& app) { configure(app, *words); }, [words] { return run(*words); }};
+          [words](CLI::App& app) { configure_chaos(app, *words); },
+          [words] { return run_chaos(*words); }};
 }
 
 }  // namespace cohort

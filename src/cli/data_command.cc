@@ -16,14 +16,14 @@ struct DataWords {
   std::string folder = "data/mnist";
 };
 
-void configure(CLI::App& app, DataWords& words) {
+void configure_data(CLI::App& app, DataWords& words) {
   app.add_option("NAME", words.name, "mnist: the 70,000 handwritten digits");
   app.add_option("--path", words.folder, "The folder it is put in; what is there and right is kept")
       ->capture_default_str();
   app.footer("Examples:\n  cohort data mnist\n  cohort data mnist --path /srv/mnist");
 }
 
-int run(const DataWords& words) {
+int run_data(const DataWords& words) {
   if (words.name.empty()) {
     fail(ErrorCode::invalid, "data needs the name of a dataset, as in: cohort data mnist");
   }
@@ -38,7 +38,8 @@ int run(const DataWords& words) {
 Command data_command() {
   const auto words = std::make_shared<DataWords>();
   return {"data", "Fetch the data that the examples use",
-          [words](CLI::App& app) { configure(app, *words); }, [words] { return run(*words); }};
+          [words](CLI::App& app) { configure_data(app, *words); },
+          [words] { return run_data(*words); }};
 }
 
 }  // namespace cohort

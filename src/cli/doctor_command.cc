@@ -110,7 +110,8 @@ Finding check_torch() {
 
 /// The CPU, and what the libraries that LibTorch brings compute with on it.
 Finding check_kernels() {
-  const KernelReport report = kernel_report(usable_cores());
+  const auto chosen = chosen_threads([](const char* name) { return std::getenv(name); });
+  const KernelReport report = kernel_report(chosen.value_or(usable_cores()));
   const std::string detail = fmt::format("{}: {}", report.cpu.name, one_line(report));
   if (report.slow.empty()) return {Verdict::ok, "kernels", detail};
   return {Verdict::warn, "kernels", detail, report.slow.front().advice};

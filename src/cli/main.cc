@@ -23,7 +23,7 @@ std::vector<Command> all_commands() {
           chaos_command(), doctor_command(), bench_command()};
 }
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kMainFooter = R"(Examples:
   cohort train examples/blobs.toml              train in a few seconds, no data needed
   cohort data mnist                             fetch the handwritten digits
   cohort train examples/mnist.toml --workers 2  train on them with two processes
@@ -81,10 +81,10 @@ int report(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 /// The exit code of the command in `words`, the words after the program's own name.
-int run(std::vector<std::string> words) {
+int run_words(std::vector<std::string> words) {
   CLI::App app{"Cohort trains one model on many processes, on LibTorch.", "cohort"};
   app.set_version_flag("--version", "cohort " COHORT_VERSION, "Print the version");
-  app.footer(kFooter);
+  app.footer(kMainFooter);
   const std::vector<Command> commands = all_commands();
   for (const Command& command : commands) {
     command.configure(*app.add_subcommand(command.name, command.summary));
@@ -109,7 +109,7 @@ int run(std::vector<std::string> words) {
 
 int run_and_explain(const std::vector<std::string>& words) {
   try {
-    return run(words);
+    return run_words(words);
   } catch (const Error& error) {
     print_error(error.what());
     return exit_code(error.code());

@@ -18,7 +18,7 @@ struct ScaleWords {
   std::optional<int> workers;
 };
 
-void configure(CLI::App& app, ScaleWords& words) {
+void configure_scale(CLI::App& app, ScaleWords& words) {
   app.add_option("RUN", words.run_dir, "The folder of a run that is going on");
   app.add_option("--workers", words.workers, "How many workers it shall have from now on");
   app.footer(
@@ -27,7 +27,7 @@ void configure(CLI::App& app, ScaleWords& words) {
       "Example:\n  cohort scale runs/mnist-20261116-120000 --workers 4");
 }
 
-int run(const ScaleWords& words) {
+int run_scale(const ScaleWords& words) {
   if (words.run_dir.empty() || !words.workers) {
     fail(ErrorCode::invalid,
          "scale needs the folder of a run and a number, as in: cohort scale runs/mine --workers 4");
@@ -44,7 +44,8 @@ int run(const ScaleWords& words) {
 Command scale_command() {
   const auto words = std::make_shared<ScaleWords>();
   return {"scale", "Change the number of workers of a run that is going on",
-          [words](CLI::App& app) { configure(app, *words); }, [words] { return run(*words); }};
+          [words](CLI::App& app) { configure_scale(app, *words); },
+          [words] { return run_scale(*words); }};
 }
 
 }  // namespace cohort

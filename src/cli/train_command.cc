@@ -26,7 +26,7 @@
 namespace cohort {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kTrainFooter = R"(Examples:
   cohort train examples/mnist.toml
   cohort train examples/mnist.toml --workers 4 --set train.epochs=3 --set train.optimizer.lr=0.02
   cohort train job.toml --set strategy.algorithm=ring --set model.hidden=[64,32]
@@ -60,8 +60,8 @@ struct TrainWords {
   bool trace = false;
 };
 
-void configure(CLI::App& app, TrainWords& words) {
-  app.footer(kFooter);
+void configure_train(CLI::App& app, TrainWords& words) {
+  app.footer(kTrainFooter);
   app.add_option("JOB", words.file, "The job file (TOML)");
   app.add_option("--workers", words.workers, "Workers that share every batch (cluster.workers)");
   app.add_option("--servers", words.servers, "Parameter servers (cluster.servers)");
@@ -116,9 +116,11 @@ Job resolved_job(const TrainWords& words) {
 }
 
 /// Before anything is computed. Where this is one of several launchers, nobody knows yet how many
-/// workers share the cores, so it is prepared for as many threads as there are.
+/// workers share the cores, so unless the job says it is prepared for as many threads as there are.
 void start_with_fast_kernels(const ClusterOptions& cluster) {
-  if (std::getenv("WORLD_SIZE") != nullptr) return use_fast_kernels();
+  if (std::getenv("WORLD_SIZE") != nullptr) {
+    return use_fast_kernels(static_cast<int>(cluster.threads));
+  }
   use_fast_kernels(threads_of_worker(
       cluster, {.cores = usable_cores(), .local_workers = static_cast<int>(cluster.workers)}));
 }
@@ -137,7 +139,7 @@ void fetch_missing_mnist(const Job& job) {
   }
 }
 
-int run(const TrainWords& words) {
+int run_train(const TrainWords& words) {
   if (words.keys) {
     fmt::print("{}", key_reference());
     return 0;
@@ -171,7 +173,8 @@ int run(const TrainWords& words) {
 Command train_command() {
   const auto words = std::make_shared<TrainWords>();
   return {"train", "Train the model of a job file",
-          [words](CLI::App& app) { configure(app, *words); }, [words] { return run(*words); }};
+          [words](CLI::App& app) { configure_train(app, *words); },
+          [words] { return run_train(*words); }};
 }
 
 }  // namespace cohort

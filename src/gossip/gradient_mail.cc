@@ -24,7 +24,7 @@ void GradientMail::send(PeerBoxes& boxes, std::span<const float> gradients, doub
   last_rate_ = rate;
   for (auto& [peer, lane] : lanes_) {
     if (boxes.lost(peer)) {
-      lane = {};
+      lane = {.lost = true};
       continue;
     }
     is_plain() ? send_plain(boxes, peer, gradients) : send_encoded(boxes, peer, gradients);
@@ -66,10 +66,10 @@ Pieces GradientMail::add_leftovers(std::span<float> sum) const {
   return pieces;
 }
 
-double GradientMail::leftovers_rate() const {
+Pieces GradientMail::leftover_pieces() const {
   Pieces pieces;
   for (const auto& [peer, lane] : lanes_) pieces += lane.unsent_pieces;
-  return pieces.rate_or(last_rate_);
+  return pieces.count > 0 ? pieces : one_piece();
 }
 
 void GradientMail::forget_leftovers() {
@@ -78,8 +78,10 @@ void GradientMail::forget_leftovers() {
 
 GradientMail::Leftovers GradientMail::mean_leftovers() const {
   if (!has_leftovers()) return {};
-  Leftovers mean{.gradients = std::vector<float>(options_.shape.count), .rate = leftovers_rate()};
-  const auto peers = static_cast<double>(lanes_.size());
+  Leftovers mean{.gradients = std::vector<float>(options_.shape.count),
+                 .rate = leftover_pieces().rate_or(last_rate_)};
+  const auto peers = static_cast<double>(std::ranges::count_if(
+      lanes_, [](const auto& peer_and_lane) { return !peer_and_lane.second.lost; }));
   mean.pieces = add_leftovers(mean.gradients).count / peers;
   for (float& value : mean.gradients) value /= static_cast<float>(peers);
   return mean;

@@ -36,8 +36,9 @@ class GradientMail {
   Pieces add_leftovers(int peer, std::span<float> sum) const;
   Pieces add_leftovers(std::span<float> sum) const;
 
-  /// By which they are to be applied: where a part of all their pieces was told, that of the last.
-  double leftovers_rate() const;
+  /// Of which pieces all of them are, for the rate by which to apply them; where a part of every
+  /// piece was told, as if they were one, of the last rate.
+  Pieces leftover_pieces() const;
 
   /// From now on they count as told.
   void forget_leftovers();
@@ -60,6 +61,7 @@ class GradientMail {
     std::vector<float> unsent = {};  // Meaningful while `has_unsent`.
     Pieces unsent_pieces = {};
     bool has_unsent = false;
+    bool lost = false;  // There is nobody to tell.
     std::optional<ErrorFeedback> feedback = {};
   };
 

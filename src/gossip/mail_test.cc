@@ -248,6 +248,34 @@ INSTANTIATE_TEST_SUITE_P(Mail, EveryGradientMail,
                                                    {Topology::all})),
                          [](const auto& test) { return name_of(test.param); });
 
+// What is carried into the next group is what a peer that lives was not told.
+TEST(GradientMail, ALostPeerTakesNothingOfWhatOthersWereNotTold) {
+  const MailOptions options = mail_options("fp16", Topology::all, 0, 3);
+  GradientMail mail(options);
+  BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = mail.message_bytes()});
+  group.of(2).leave();
+  const Floats gradients = random_floats(1);
+  for (const double rate : {0.5, 0.25, 0.75}) mail.send(group.of(0), gradients, rate);
+  // The first is in the box of rank 1, the other two wait until it is taken.
+  EXPECT_DOUBLE_EQ(mail.leftover_pieces().count, 2);
+  EXPECT_DOUBLE_EQ(mail.leftover_pieces().rates, 1);
+  const auto carried = mail.mean_leftovers();
+  EXPECT_DOUBLE_EQ(carried.pieces, 2);
+  EXPECT_DOUBLE_EQ(carried.rate, 0.5);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    EXPECT_NEAR(carried.gradients[i], 2 * gradients[i], 2e-3);
+  }
+}
+
+TEST(GradientMail, WhereAPartOfEveryPieceWasToldTheRestIsOfTheLastRate) {
+  GradientMail mail(mail_options("topk", Topology::all, 0, 2));
+  BoxesGroup group(true, 2, {.topology = Topology::all, .message_bytes = mail.message_bytes()});
+  mail.send(group.of(0), random_floats(1), 0.25);
+  ASSERT_TRUE(mail.has_leftovers());
+  EXPECT_DOUBLE_EQ(mail.leftover_pieces().count, 1);
+  EXPECT_DOUBLE_EQ(mail.leftover_pieces().rates, 0.25);
+}
+
 TEST(Settle, SaysHowManyCame) {
   BoxesGroup group(true, 2, {.message_bytes = 64});
   try {

@@ -40,8 +40,9 @@ std::vector<Setting> missing_settings(const Machine& machine, int threads, const
 /// The threads that the user chose by OMP_NUM_THREADS.
 std::optional<int> chosen_threads(const GetVariable& get);
 
-/// The variable in which a process finds what was set for it, so that it is not started anew
-/// another time. A user who sets it, to anything, forbids that.
+/// The variable in which a process finds what was set for it or for one it comes from, so that it
+/// is not started anew for the same another time. A user who sets it, to anything else, forbids
+/// that.
 inline constexpr const char* kMark = "COHORT_KERNELS";
 
 /// The mark's value for `settings`, and what such a value says. Words that are no settings are

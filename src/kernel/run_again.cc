@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/command_line.h"
@@ -26,7 +28,14 @@ std::string program_file() {
 
 std::vector<std::string> environment_with(const std::vector<Setting>& settings) {
   std::vector<std::string> environment;
-  for (char** one = environ; *one != nullptr; ++one) environment.emplace_back(*one);
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string_view entry = *one;
+    const std::string_view name = entry.substr(0, entry.find('='));
+    const bool is_set_anew =
+        name == kMark ||
+        std::ranges::any_of(settings, [&](const Setting& set) { return set.name == name; });
+    if (!is_set_anew) environment.emplace_back(entry);
+  }
   for (const Setting& one : settings) environment.push_back(one.name + "=" + one.value);
   environment.push_back(fmt::format("{}={}", kMark, to_mark(settings)));
   return environment;

@@ -59,6 +59,7 @@ std::string output_of(std::string line) {
 }
 
 std::string word_after(const std::string& text, const std::string& key) {
+  if (text.find(key) == std::string::npos) return "no " + key + "in " + text;
   const auto begin = text.find(key) + key.size();
   return text.substr(begin, text.find('\n', begin) - begin);
 }

@@ -1,5 +1,6 @@
 #include <cohort/kernels.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
 
@@ -10,11 +11,20 @@ namespace cohort {
 
 void use_fast_kernels(int threads) {
   const GetVariable get = [](const char* name) { return std::getenv(name); };
-  if (get(kMark) != nullptr) return;
+  const char* mark = get(kMark);
+  auto settings = from_mark(mark == nullptr ? "" : mark);
+  if (mark != nullptr && settings.empty()) return;                          // The user's word.
   const int cores = static_cast<int>(std::thread::hardware_concurrency());  // It may use.
   if (threads == 0) threads = chosen_threads(get).value_or(cores);
-  const auto missing = missing_settings(this_machine(), threads, get);
-  if (!missing.empty()) run_again(missing);
+  // What was set once is not set again, so this ends, whatever became of the variable since.
+  const auto was_set = [&, before = settings](const Setting& one) {
+    return std::ranges::any_of(before, [&](const Setting& old) { return old.name == one.name; });
+  };
+  const auto known = settings.size();
+  for (const Setting& one : missing_settings(this_machine(), threads, get)) {
+    if (!was_set(one)) settings.push_back(one);
+  }
+  if (settings.size() > known) run_again(settings);
 }
 
 }  // namespace cohort

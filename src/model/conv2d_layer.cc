@@ -19,7 +19,7 @@ torch::Tensor Conv2dLayer::forward(const torch::Tensor& input) {
 
 namespace {
 
-void plan(LayerPlan& layer, const DataSpec&) {
+void plan_conv2d(LayerPlan& layer, const DataSpec&) {
   require_image(layer);
   auto& options = layer.options;
   require_positive(layer, "out", options.out, "it is the number of channels to make, 1 or more");
@@ -29,7 +29,7 @@ void plan(LayerPlan& layer, const DataSpec&) {
   count_weights(layer, {layer.input.sizes[0], options.out, options.kernel, options.kernel});
 }
 
-std::shared_ptr<Layer> build(const LayerPlan& layer) {
+std::shared_ptr<Layer> build_conv2d(const LayerPlan& layer) {
   const auto& options = layer.options;
   return std::make_shared<Conv2dLayer>(
       torch::nn::Conv2dOptions(layer.input.sizes[0], options.out, options.kernel)
@@ -41,7 +41,7 @@ std::shared_ptr<Layer> build(const LayerPlan& layer) {
 }  // namespace
 
 LayerType conv2d_type() {
-  return {"conv2d", {"out", "kernel", "stride", "padding", "bias"}, plan, build};
+  return {"conv2d", {"out", "kernel", "stride", "padding", "bias"}, plan_conv2d, build_conv2d};
 }
 
 }  // namespace cohort

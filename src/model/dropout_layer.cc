@@ -20,19 +20,19 @@ void check_dropout_share(LayerPlan& layer, double default_p) {
 
 namespace {
 
-void plan(LayerPlan& layer, const DataSpec&) {
+void plan_dropout(LayerPlan& layer, const DataSpec&) {
   require_embedded(layer);
   check_dropout_share(layer, 0.5);
 }
 
-std::shared_ptr<Layer> build(const LayerPlan& layer) {
+std::shared_ptr<Layer> build_dropout(const LayerPlan& layer) {
   return std::make_shared<DropoutLayer>(layer.number, *layer.options.p);
 }
 
 }  // namespace
 
 LayerType dropout_type() {
-  return {"dropout", {"p"}, plan, build};
+  return {"dropout", {"p"}, plan_dropout, build_dropout};
 }
 
 }  // namespace cohort

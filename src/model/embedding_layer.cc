@@ -34,7 +34,7 @@ class EmbeddingLayer : public Layer {
   std::optional<TableMark> table_;
 };
 
-void plan(LayerPlan& layer, const DataSpec& spec) {
+void plan_embedding(LayerPlan& layer, const DataSpec& spec) {
   if (!layer.input.tokens) {
     fail_layer(layer, "it needs tokens (ids), but gets {} floats; it suits data of kind text",
                to_string(layer.input));
@@ -51,14 +51,15 @@ void plan(LayerPlan& layer, const DataSpec& spec) {
   layer.output = Shape{{layer.input.sizes.at(0), options.out}, false};
 }
 
-std::shared_ptr<Layer> build(const LayerPlan& layer) {
+std::shared_ptr<Layer> build_embedding(const LayerPlan& layer) {
   return std::make_shared<EmbeddingLayer>(layer);
 }
 
 }  // namespace
 
 LayerType embedding_type() {
-  return {"embedding", {"out", "vocabulary", "positions", "sparse"}, plan, build};
+  return {
+      "embedding", {"out", "vocabulary", "positions", "sparse"}, plan_embedding, build_embedding};
 }
 
 }  // namespace cohort

@@ -22,7 +22,7 @@ bool LinearLayer::absorb_relu_after() {
 
 namespace {
 
-void plan(LayerPlan& layer, const DataSpec& spec) {
+void plan_linear(LayerPlan& layer, const DataSpec& spec) {
   require_embedded(layer);
   if (!layer.input.is_flat() && !layer.input.is_sequence()) {
     fail_layer(layer, "it needs a flat input, but gets {}; put a flatten layer before it",
@@ -34,7 +34,7 @@ void plan(LayerPlan& layer, const DataSpec& spec) {
   layer.output.sizes.back() = layer.options.out;
 }
 
-std::shared_ptr<Layer> build(const LayerPlan& layer) {
+std::shared_ptr<Layer> build_linear(const LayerPlan& layer) {
   return std::make_shared<LinearLayer>(layer.input.sizes.back(), layer.options.out,
                                        layer.options.bias);
 }
@@ -42,7 +42,7 @@ std::shared_ptr<Layer> build(const LayerPlan& layer) {
 }  // namespace
 
 LayerType linear_type() {
-  return {"linear", {"out", "bias"}, plan, build};
+  return {"linear", {"out", "bias"}, plan_linear, build_linear};
 }
 
 }  // namespace cohort

@@ -58,7 +58,7 @@ std::shared_ptr<Layer> make_projection(const Shape& from, const Shape& to) {
                                            .bias(false));
 }
 
-void plan(LayerPlan& layer, const DataSpec& spec) {
+void plan_residual(LayerPlan& layer, const DataSpec& spec) {
   if (layer.options.layers.empty()) {
     fail_layer(layer, "it needs layers = [ … ], the branch that is added to its input");
   }
@@ -76,7 +76,7 @@ void plan(LayerPlan& layer, const DataSpec& spec) {
   }
 }
 
-std::shared_ptr<Layer> build(const LayerPlan& layer) {
+std::shared_ptr<Layer> build_residual(const LayerPlan& layer) {
   auto branch = std::make_shared<LayerSequence>(layer.nested);
   return std::make_shared<ResidualLayer>(branch, make_projection(layer.input, layer.output));
 }
@@ -84,7 +84,7 @@ std::shared_ptr<Layer> build(const LayerPlan& layer) {
 }  // namespace
 
 LayerType residual_type() {
-  return {"residual", {"layers"}, plan, build};
+  return {"residual", {"layers"}, plan_residual, build_residual};
 }
 
 }  // namespace cohort

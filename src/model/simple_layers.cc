@@ -59,7 +59,7 @@ void plan_flatten(LayerPlan& layer, const DataSpec&) {
 }
 
 template <class Simple>
-std::shared_ptr<Layer> build(const LayerPlan&) {
+std::shared_ptr<Layer> build_simple(const LayerPlan&) {
   return std::make_shared<Simple>();
 }
 
@@ -77,16 +77,16 @@ std::shared_ptr<Layer> build_layer_norm(const LayerPlan& layer) {
 }  // namespace
 
 LayerType relu_type() {
-  return {"relu", {}, plan_elementwise, build<ReluLayer>};
+  return {"relu", {}, plan_elementwise, build_simple<ReluLayer>};
 }
 LayerType gelu_type() {
-  return {"gelu", {}, plan_elementwise, build<ElementwiseLayer<gelu>>};
+  return {"gelu", {}, plan_elementwise, build_simple<ElementwiseLayer<gelu>>};
 }
 LayerType tanh_type() {
-  return {"tanh", {}, plan_elementwise, build<ElementwiseLayer<tanh>>};
+  return {"tanh", {}, plan_elementwise, build_simple<ElementwiseLayer<tanh>>};
 }
 LayerType sigmoid_type() {
-  return {"sigmoid", {}, plan_elementwise, build<ElementwiseLayer<sigmoid>>};
+  return {"sigmoid", {}, plan_elementwise, build_simple<ElementwiseLayer<sigmoid>>};
 }
 LayerType flatten_type() {
   return {"flatten", {}, plan_flatten, build_flatten};

@@ -84,20 +84,15 @@ void save_rows(const TableArea& table, std::span<const std::uint32_t> rows) {
   store_in_order(*table.journal.count, std::uint64_t{rows.size()});
 }
 
-/// What commit() writes.
-struct ShardMemory::Saved {
-  ShardRecord record;
-};
-
 struct ShardMemory::Header {
   static constexpr std::uint64_t kMark = 0xC040574172D00000 + sizeof(ShardRecord);
 
   std::atomic<std::uint64_t> mark;  ///< kMark where there is a model.
   std::uint64_t slots;
   std::uint64_t shape_bytes;
-  std::atomic<std::uint64_t> current;  ///< Which of `saved` counts.
+  std::atomic<std::uint64_t> current;  ///< Which of `records` counts.
   std::atomic<std::uint64_t> journal;  ///< The version made by the update it is of; 0: of none.
-  Saved saved[2];
+  ShardRecord records[2];
 };
 
 /// Without memory: only its size is known.
@@ -179,7 +174,7 @@ std::size_t ShardMemory::current() const {
 }
 
 const ShardRecord& ShardMemory::record() const {
-  return header_->saved[current()].record;
+  return header_->records[current()];
 }
 
 WorkLeft ShardMemory::work() const {
@@ -204,15 +199,15 @@ std::span<const LedgerEntry> ShardMemory::ledger() const {
 
 void ShardMemory::save(std::size_t index, const ShardRecord& record,
                        std::span<const LedgerEntry> ledger) {
-  Saved& saved = header_->saved[index];
-  saved = {.record = record};
-  saved.record.ledger_workers = 0;
+  ShardRecord& saved = header_->records[index];
+  saved = record;
+  saved.ledger_workers = 0;
   if (!lasts_) return;
   if (ledger.size() > kMostWorkers) {
     fail(ErrorCode::no_space, "a server has {} workers; its ledger has room for {}", ledger.size(),
          kMostWorkers);
   }
-  saved.record.ledger_workers = ledger.size();
+  saved.ledger_workers = ledger.size();
   std::ranges::copy(ledger, ledger_[index].begin());
 }
 
@@ -252,9 +247,9 @@ void ShardMemory::recover() {
 
 void ShardMemory::step_back() {
   const std::uint64_t version = record().version;
-  const Saved& before = header_->saved[1 - current()];
+  const ShardRecord& before = header_->records[1 - current()];
   const bool is_intact = header_->journal.load(std::memory_order_acquire) == version;
-  if (version == 0 || before.record.version + 1 != version || !is_intact) {
+  if (version == 0 || before.version + 1 != version || !is_intact) {
     fail(ErrorCode::corrupt,
          "a server has made update {} that another one lacks, and cannot undo it", version);
   }

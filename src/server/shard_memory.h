@@ -140,7 +140,6 @@ class ShardMemory {
 
  private:
   struct Header;
-  struct Saved;
 
   ShardMemory(bool lasts, const ShardShape& shape, std::size_t slots);
 

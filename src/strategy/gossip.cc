@@ -387,11 +387,14 @@ class GradientGossip : public Gossip {
   // were, and still have what they were to tell, for the next group.
   void finish_mail() override {
     if (pieces_.count > 0) apply_sum(0);
-    std::array<float, 2> tellers = {};  // How many have something to tell, and their rates.
-    if (mail_.has_leftovers()) tellers = {1, static_cast<float>(mail_.leftovers_rate())};
-    sums_.sum(tellers);
-    if (tellers[0] == 0) return;
-    const double rate = tellers[1] / tellers[0];
+    std::array<float, 2> pieces = {};  // That were not told: how many, and their rates.
+    if (mail_.has_leftovers()) {
+      const Pieces own = mail_.leftover_pieces();
+      pieces = {static_cast<float>(own.count), static_cast<float>(own.rates)};
+    }
+    sums_.sum(pieces);
+    if (pieces[0] == 0) return;
+    const double rate = pieces[1] / pieces[0];
     std::vector<float> untold(model_.gradients().size() + 1);  // And of how many pieces.
     const auto gradients = std::span(untold).first(model_.gradients().size());
     untold.back() = static_cast<float>(mail_.add_leftovers(gradients).count);

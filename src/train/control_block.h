@@ -151,7 +151,12 @@ class ControlBlock {
   }
 
   /// A task of this group is lost: nobody waits any longer for it to appear.
-  void break_group(std::int64_t epoch) { header_->broken_epoch.store(epoch); }
+  void break_group(std::int64_t epoch) {
+    // Workers break theirs too, and must not mend a later one.
+    std::int64_t broken = header_->broken_epoch.load();
+    while (broken < epoch && !header_->broken_epoch.compare_exchange_weak(broken, epoch)) {
+    }
+  }
   bool is_broken(std::int64_t epoch) const {
     return header_->broken_epoch.load(std::memory_order_relaxed) >= epoch;
   }

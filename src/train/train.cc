@@ -279,11 +279,11 @@ class Run {
     return folder_->log_of(task_name(plan));
   }
 
-  /// The threads of each worker; 0 where other launchers start some on this host, nobody knows yet
-  /// how many.
+  /// The threads of each worker; 0 where the job does not say and other launchers start some on
+  /// this host, nobody knows yet how many.
   int local_threads() const {
     const auto workers = static_cast<int>(job_.cluster.workers);
-    if (environment_ && workers > 1) return 0;
+    if (environment_ && workers > 1) return static_cast<int>(job_.cluster.threads);
     return threads_of_worker(job_.cluster, {.cores = usable_cores(),
                                             .local_workers = workers,
                                             .part_work = part_work(job_, data_.spec)});
