@@ -7,7 +7,7 @@ import re
 import signal
 import unittest
 
-from support import CohortTest
+from support import CohortTest, free_port
 
 for name in ["COHORT_KERNELS", "OPENBLAS_CORETYPE", "OMP_WAIT_POLICY", "OMP_NUM_THREADS",
              "GOMP_SPINCOUNT", "KMP_BLOCKTIME"]:
@@ -93,7 +93,7 @@ class KernelsTest(CohortTest):
     def test_the_jobs_threads_count_under_another_launcher(self):
         kernels = self.kernels_of("--set", "cluster.threads=2", OMP_NUM_THREADS="1", RANK="0",
                                   WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1",
-                                  MASTER_PORT="0")
+                                  MASTER_PORT=str(free_port()))
         self.assertEqual(kernels["set_by_cohort"]["OMP_WAIT_POLICY"], "PASSIVE")
         self.assertEqual(self.env()["threads_per_worker"], 2)
 
