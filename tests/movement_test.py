@@ -157,14 +157,19 @@ class WhoeverDoesThePieces(MovementTest):
                 self.check(name, self.start_run(*words, prefix=core))
 
     def test_workers_that_are_lost_and_not_replaced_change_nothing(self):
-        faults = ";".join(f"worker-{worker}:worker.step=kill@{10 + worker}" for worker in (1, 2, 3))
+        faults = ";".join(f"worker-{worker}:worker.step=kill@{4 + worker}" for worker in (1, 2, 3))
         # Not where late pushes are dropped: those of the lost count as dropped, but are made again.
         for name in (*IN_STEP, *(LOOSE.keys() - {DROPPING})):
             with self.subTest(name):
-                process = self.start_run(*(EXACT | LOOSE)[name], "--faults", faults,
-                                         "--max-restarts", 0, "--min-workers", 1)
-                self.check(name, process)
-                self.assertEqual(len(self.summary()["failures"]), 3)
+                # Who is quick may have done all the work before another comes to its death.
+                for _ in range(6):
+                    process = self.start_run(*(EXACT | LOOSE)[name], "--faults", faults,
+                                             "--max-restarts", 0, "--min-workers", 1)
+                    self.check(name, process)
+                    lost = len(self.summary()["failures"])
+                    if lost == 3:
+                        break
+                self.assertEqual(lost, 3)
 
     def test_a_worker_that_does_hardly_anything_changes_nothing(self):
         for name in ("async", "1 of 4", "partial, 2 of 4", "gossip of parameters",
