@@ -91,7 +91,8 @@ std::vector<std::string> differences(const TestedStrategy& strategy, const Finis
     if (!wrong.empty()) found.push_back(wrong);
   }
   if (!strategy.lockstep && strategy.servers > 0) {
-    const auto pushes = pushes_of(strategy, disturbed.summary);
+    const ExpectedPushes pushes{.count = pushes_of(strategy, disturbed.summary),
+                                .losses = disturbed.losses};
     std::ranges::move(shard_disagreements(disturbed.summary, pushes), std::back_inserter(found));
   }
   if (disturbed.moved_steps) {

@@ -104,9 +104,10 @@ TEST_F(ChecksTest, ServersThatCountedDifferentPushesAreFoundWhereNobodyGoesInSte
                        quiet, other);
   };
   EXPECT_THAT(with(6, 6), IsEmpty());
-  EXPECT_THAT(with(6, 5), ElementsAre(HasSubstr("server 1 has applied 5 pushes, server 0 6"),
-                                      HasSubstr("server 1 has taken 5 pushes; there were 6")));
-  EXPECT_THAT(with(7, 7), ElementsAre(HasSubstr("server 0 has taken 7"), HasSubstr("server 1")));
+  EXPECT_THAT(with(6, 5),
+              ElementsAre(HasSubstr("server 1 has applied 5 pushes and misses 0, server 0 6 and 0"),
+                          HasSubstr("server 1 accounts for 5 pushes; there were 6")));
+  EXPECT_THAT(with(7, 7), ElementsAre(HasSubstr("server 0 accounts for 7"), HasSubstr("server 1")));
   EXPECT_THAT(with(2, 2, false, 3), IsEmpty()) << "how often is not known";
   EXPECT_THAT(with(6, 5, true), IsEmpty()) << "in step the parameters tell";
   other.summary.erase("shards");
@@ -116,8 +117,14 @@ TEST_F(ChecksTest, ServersThatCountedDifferentPushesAreFoundWhereNobodyGoesInSte
 }
 
 TEST_F(ChecksTest, APushThatNeverCameIsFound) {
-  const nlohmann::json summary = {{"shards", {{{"applied", 6}, {"dropped", 0}, {"missing", 1}}}}};
-  EXPECT_THAT(shard_disagreements(summary, 6), ElementsAre(HasSubstr("server 0 lacks 1 pushes")));
+  const nlohmann::json summary = {{"shards",
+                                   {{{"applied", 6}, {"dropped", 0}, {"missing", 0}},
+                                    {{"applied", 5}, {"dropped", 0}, {"missing", 1}}}}};
+  EXPECT_THAT(shard_disagreements(summary, {.count = 6}),
+              ElementsAre(HasSubstr("server 1 lacks 1 pushes; 0 tasks were lost")));
+  EXPECT_THAT(shard_disagreements(summary, {.count = 6, .losses = 1}), IsEmpty());
+  EXPECT_THAT(shard_disagreements(summary, {.count = 7, .losses = 1}),
+              ElementsAre(HasSubstr("server 0 accounts for 6"), HasSubstr("server 1")));
 }
 
 TEST_F(ChecksTest, StepsThatAreMissingOrTwiceAreFound) {

@@ -178,7 +178,14 @@ class Round {
       return loss.role == victim.role && loss.number == victim.number &&
              !explained_.contains(loss.line);
     };
-    while (!run_.over() && std::ranges::none_of(watch_.losses(), is_it)) run_.pump();
+    // What is on the disk when the loss is seen may have been saved since. What was there before a
+    // look that did not see it yet was saved before it.
+    std::int64_t before_look = -1;
+    std::int64_t saved = -1;
+    while (!run_.over() && std::ranges::none_of(watch_.losses(), is_it)) {
+      saved = std::exchange(before_look, watch_.checkpoint_step());
+      run_.pump();
+    }
     const auto loss = std::ranges::find_if(watch_.losses(), is_it);
     if (loss == watch_.losses().end()) {
       check_never_fired(victim);
@@ -186,6 +193,7 @@ class Round {
     }
     begin(result, {victim});
     going_.line = loss->line;
+    going_.checkpoint = saved;
     return true;
   }
 

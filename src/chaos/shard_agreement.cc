@@ -9,10 +9,14 @@ std::int64_t count_of(const nlohmann::json& shard, const char* field) {
   return shard.value(field, std::int64_t(-1));
 }
 
+std::int64_t applied_or_told(const nlohmann::json& shard) {
+  return count_of(shard, "applied") + count_of(shard, "missing");
+}
+
 }  // namespace
 
 std::vector<std::string> shard_disagreements(const nlohmann::json& summary,
-                                             std::optional<std::int64_t> pushes) {
+                                             const ExpectedPushes& expected) {
   const auto shards = summary.find("shards");
   if (shards == summary.end() || !shards->is_array() || shards->empty()) {
     return {"summary.json does not say what the servers have counted"};
@@ -21,18 +25,24 @@ std::vector<std::string> shard_disagreements(const nlohmann::json& summary,
   const auto& first = shards->front();
   for (std::size_t i = 0; i < shards->size(); ++i) {
     const auto& shard = (*shards)[i];
-    for (const char* field : {"applied", "dropped"}) {
-      if (count_of(shard, field) == count_of(first, field)) continue;
-      found.push_back(fmt::format("server {} has {} {} pushes, server 0 {}", i, field,
-                                  count_of(shard, field), count_of(first, field)));
+    if (count_of(shard, "dropped") != count_of(first, "dropped")) {
+      found.push_back(fmt::format("server {} has dropped {} pushes, server 0 {}", i,
+                                  count_of(shard, "dropped"), count_of(first, "dropped")));
     }
-    if (count_of(shard, "missing") != 0) {
-      found.push_back(fmt::format("server {} lacks {} pushes", i, count_of(shard, "missing")));
-    }
-    const std::int64_t taken = count_of(shard, "applied") + count_of(shard, "dropped");
-    if (pushes && taken != *pushes) {
+    if (applied_or_told(shard) != applied_or_told(first)) {
       found.push_back(
-          fmt::format("server {} has taken {} pushes; there were {}", i, taken, *pushes));
+          fmt::format("server {} has applied {} pushes and misses {}, server 0 {} and {}", i,
+                      count_of(shard, "applied"), count_of(shard, "missing"),
+                      count_of(first, "applied"), count_of(first, "missing")));
+    }
+    if (count_of(shard, "missing") > expected.losses) {
+      found.push_back(fmt::format("server {} lacks {} pushes; {} tasks were lost", i,
+                                  count_of(shard, "missing"), expected.losses));
+    }
+    const std::int64_t accounted = applied_or_told(shard) + count_of(shard, "dropped");
+    if (expected.count && accounted != *expected.count) {
+      found.push_back(fmt::format("server {} accounts for {} pushes; there were {}", i, accounted,
+                                  *expected.count));
     }
   }
   return found;
