@@ -11,7 +11,11 @@
 namespace cohort {
 namespace {
 
+using testing::Contains;
+using testing::Eq;
 using testing::HasSubstr;
+using testing::Pair;
+using testing::StrEq;
 
 Contender saying(const std::string& name, const std::string& line) {
   return {name, name, [line](const Case&) {
@@ -137,6 +141,14 @@ TEST(RunBenchmark, AnotherBuildThatCannotBeRunIsRefused) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("--against /nowhere/cohort"));
   }
+}
+
+TEST(PeerSettings, APeerAsInstalledGetsNothingThatCohortSet) {
+  const PeerSetting setting = as_installed({{"OPENBLAS_CORETYPE", "SkylakeX", "Prescott"}});
+  for (const char* name : {"OPENBLAS_CORETYPE", "COHORT_KERNELS"}) {
+    EXPECT_THAT(setting.environment, Contains(Pair(StrEq(name), Eq(std::nullopt)))) << name;
+  }
+  EXPECT_FALSE(setting.is_tuned());
 }
 
 TEST(PythonWithTorch, AWantedOneWithoutItIsRefused) {

@@ -20,21 +20,20 @@ ProgramVariables with_one_thread(ProgramVariables variables) {
   return variables;
 }
 
-/// As if Cohort had set nothing for this process.
-ProgramVariables as_found() {
-  ProgramVariables variables = {{kMark, std::nullopt}};
-  for (const Setting& one : kernel_report().set) variables.push_back({one.name, std::nullopt});
-  return variables;
-}
-
 std::filesystem::path own_binary() {
   return std::filesystem::read_symlink("/proc/self/exe");
 }
 
 }  // namespace
 
+PeerSetting as_installed(const std::vector<Setting>& set_by_cohort) {
+  ProgramVariables variables = {{kMark, std::nullopt}};
+  for (const Setting& one : set_by_cohort) variables.push_back({one.name, std::nullopt});
+  return {"", with_one_thread(variables), false};
+}
+
 const PeerSetting& as_installed() {
-  static const PeerSetting setting{"", with_one_thread(as_found()), false};
+  static const PeerSetting setting = as_installed(kernel_report().set);
   return setting;
 }
 

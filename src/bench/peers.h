@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/process.h"
+#include "kernel/fast_settings.h"
 
 namespace cohort {
 
@@ -25,6 +26,7 @@ struct PeerSetting {
 /// that Cohort has: what Cohort set for this process (kernel/fast_settings.h) the other does not
 /// get.
 const PeerSetting& as_installed();
+PeerSetting as_installed(const std::vector<Setting>& set_by_cohort);
 const PeerSetting& tuned();
 
 /// The path of a program of bench/, or nothing where it was not built.
