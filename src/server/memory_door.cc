@@ -88,7 +88,7 @@ class MemoryDoor::Guest : public Visit {
     encoded_.clear();
     desk_.check_epoch(wire.header);
     if (wire.kind == WireKind::leave) {
-      desk_.leave(wire.header.worker, wire.header.returns);
+      desk_.leave(wire.header.worker, wire.header.returns ? LeftWork::kept : LeftWork::handed_out);
       return answer({});
     }
     desk_.take(request_of(wire), *this);

@@ -114,7 +114,7 @@ TEST(MemoryDoor, APushThatWaitsCountsWithItsRowsWhenItsWorkerLeaves) {
   {
     Neighbour second(1, server.door);
     second.push(2, {1, 3}, {10, 20});
-    server.desk.leave(1, true);
+    server.desk.leave(1, LeftWork::kept);
   }
   first.push(1, {0, 3}, {1, 2});
   std::vector<float> floats = server.floats();

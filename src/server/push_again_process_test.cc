@@ -13,8 +13,10 @@
 #include "server/process_test_support.h"
 #include "server/run_server.h"
 #include "server/server_client.h"
+#include "server/server_link.h"
 #include "server/server_test_support.h"
 #include "server/settle_shards.h"
+#include "server/wire.h"
 
 namespace cohort {
 namespace {
@@ -32,6 +34,7 @@ struct Scenario {
   int worker = -1;  ///< or a worker,
   std::string failpoint = {};
   bool memory = true;
+  bool skips_first = false;  ///< The worker's push comes to server 1 alone, as by gRPC it may.
 };
 
 /// Both groups of a run. The second servers are there from the start, since a process with threads
@@ -97,6 +100,7 @@ class TwoGroups {
     if (epoch == 1 && server == scenario_.server) set_failpoints(scenario_.failpoint);
     ServerOptions options;
     options.server = server;
+    options.servers = kServers;
     options.rules = rules(epoch);
     options.epoch = epoch;
     options.memory = memories_[static_cast<std::size_t>(server)].bytes();
@@ -110,7 +114,7 @@ class TwoGroups {
   }
 
   void work(int worker, Store& store) const {
-    if (worker == scenario_.worker) set_failpoints(scenario_.failpoint);
+    if (worker == scenario_.worker && scenario_.server < 0) set_failpoints(scenario_.failpoint);
     UnansweredPush unanswered;
     bool lost = false;
     {
@@ -118,6 +122,7 @@ class TwoGroups {
       ServerClient client(client_options(worker, 1), view);
       if (worker == 0) client.initialise(model_of(std::vector<float>(kDense)));
       meet(store, "here", worker, kWorkers);  // Nobody dies before all have come.
+      if (worker == scenario_.worker && scenario_.skips_first) push_to_second(client, view);
       lost = !push_all(client);
       unanswered = client.unanswered();
     }
@@ -146,6 +151,29 @@ class TwoGroups {
     options.share_memory = scenario_.memory;
     options.timeout = kTimeout;
     return options;
+  }
+
+  /// Takes a piece, pushes it to the second server and ends.
+  void push_to_second(ServerClient& client, Store& store) const {
+    Exchange claim;
+    claim.claim = true;
+    const Claim piece = client.exchange(claim).claim.value();
+    std::vector<float> gradient(kDense / kServers);
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      gradient[i] = i % kPieces == static_cast<std::size_t>(piece.step) ? -1 : 0;
+    }
+    WireHead head;
+    head.header.epoch = 1;
+    head.header.worker = scenario_.worker;
+    head.header.push = true;
+    head.header.sequence = 1;
+    head.header.lr = 1;
+    Bytes message;
+    write_request(message, head, {}, {});
+    const auto address = server_address_from(store.get(server_key(1), Deadline::in(kTimeout)));
+    RpcClient(address.rpc)
+        .call({message, std::as_bytes(std::span(gradient))}, Deadline::in(kTimeout));
+    ::raise(SIGKILL);
   }
 
   /// False where a server is lost.
@@ -191,9 +219,11 @@ class TwoGroups {
       const bool once = std::ranges::all_of(values, [](float v) { return v == 1 || v == 0; });
       require(once || scenario_.consistency == Consistency::quorum, "a push was applied twice");
     }
-    require(records[0].counts.missing == 0, "server 0 lacks a push");
     const bool died_between = scenario_.worker >= 0;
-    require(records[1].counts.missing == (died_between ? 1 : 0), "server 1 lacks other pushes");
+    const bool first_lacks = died_between && scenario_.skips_first;
+    const bool second_lacks = died_between && !scenario_.skips_first;
+    require(records[0].counts.missing == (first_lacks ? 1 : 0), "server 0 lacks other pushes");
+    require(records[1].counts.missing == (second_lacks ? 1 : 0), "server 1 lacks other pushes");
     const bool same = records[0].counts.fingerprint == records[1].counts.fingerprint;
     require(same != died_between, "the servers have applied different pushes");
   }
@@ -235,7 +265,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"quorum_second", {kQuorum, 1, -1, "server.before-answer=kill@5"}},
                     Case{"worker_between_servers", {kAsync, -1, 1, "worker.between-pushes=kill@5"}},
                     Case{"worker_between_servers_quorum",
-                         {kQuorum, -1, 0, "worker.between-pushes=kill@5"}}),
+                         {kQuorum, -1, 0, "worker.between-pushes=kill@5"}},
+                    Case{"worker_past_first", {kAsync, -1, 1, "", false, true}},
+                    Case{"worker_past_first_quorum", {kQuorum, -1, 1, "", false, true}},
+                    Case{"worker_past_first_and_second_server",
+                         {kAsync, 1, 1, "server.before-telling-of-a-loss=kill", false, true}}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

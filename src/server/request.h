@@ -62,6 +62,7 @@ struct ReplyHeader {
   bool claim_end = false;           ///< There is no work left.
   std::int64_t claim_step = 0;
   std::int32_t claim_part = 0;
+  std::uint64_t newest_push = 0;  ///< lost_worker: the number of the newest that has come; or 0.
 };
 
 /// Rows of a table, by their number in the whole table.

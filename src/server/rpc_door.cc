@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/fail.h"
+#include "base/failpoint.h"
 #include "server/message_bytes.h"
 #include "server/replica_message.h"
 #include "server/request_check.h"
@@ -187,7 +188,7 @@ void RpcDoor::take(std::unique_ptr<RpcCall> call) {
         return reply_with(*call, {});
       case WireKind::leave:
         model_copies_[static_cast<std::size_t>(worker)].reset();
-        desk_.leave(worker, wire.header.returns);
+        desk_.leave(worker, wire.header.returns ? LeftWork::kept : LeftWork::handed_out);
         return reply_with(*call, {});
       case WireKind::look:
         return reply_with(*call, desk_.look());
@@ -203,6 +204,8 @@ void RpcDoor::take(std::unique_ptr<RpcCall> call) {
         return;
       case WireKind::replica:  // See put().
         fail(ErrorCode::corrupt, "a copy of a shard cannot be read");
+      case WireKind::lost_worker:
+        return take_loss(*call, worker);
       case WireKind::exchange:
         if (desk_.has_model()) return take_exchange(std::move(call), wire);
         early_.push_back(std::move(call));
@@ -211,6 +214,14 @@ void RpcDoor::take(std::unique_ptr<RpcCall> call) {
   } catch (const Error& error) {
     if (call) call->fail(error);
   }
+}
+
+/// What had come before the question counts, whichever way it came.
+void RpcDoor::take_loss(RpcCall& call, int worker) {
+  memory_.take_all();
+  desk_.leave(worker);
+  failpoint("server.before-telling-of-a-loss");
+  reply_with(call, {.newest_push = desk_.newest_push(worker)});
 }
 
 void RpcDoor::take_hello(int worker, const Hello& hello) {

@@ -42,6 +42,7 @@ class RpcDoor {
   void take_replica_call(RpcCall& call);
   void take(std::unique_ptr<RpcCall> call);
   void take_exchange(std::unique_ptr<RpcCall> call, const WireRequest& wire);
+  void take_loss(RpcCall& call, int worker);
   void take_hello(int worker, const Hello& hello);
   void take_first_model(RpcCall& call, const WireRequest& wire);
   void take_read(RpcCall& call, const WireRequest& wire);

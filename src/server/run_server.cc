@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "cluster/host_id.h"
 #include "server/memory_door.h"
+#include "server/other_servers.h"
 #include "server/replica_link.h"
 #include "server/rpc_door.h"
 #include "server/server_desk.h"
@@ -19,10 +20,11 @@ namespace {
 // How often a server that has nothing to do looks whether somebody is gone.
 constexpr auto kLookAround = std::chrono::milliseconds(100);
 
-/// A change that could not be copied cannot be answered, so the server ends its service, which its
-/// workers notice. It has not failed: the next group has a server in its place and in that of the
-/// one that is lost, and workers make again what got no answer. Not an Error: those are answers.
-struct ReplicaLost {
+/// Another server that this one cannot go on without does not answer: a change could not be copied,
+/// or nobody can say what a lost worker has pushed. The server ends its service, which its workers
+/// notice. It has not failed: the next group has a server in its place and in that of the one that
+/// is lost, and workers make again what got no answer. Not an Error: those are answers.
+struct ServerLost {
   Error error;
 };
 
@@ -45,7 +47,7 @@ class Server {
   ServerResult run() {
     try {
       serve();
-    } catch (const ReplicaLost& lost) {
+    } catch (const ServerLost& lost) {
       log_warn("server {} ends with its group: {}", options_.server, lost.error.what());
     }
     ServerResult result;
@@ -82,13 +84,13 @@ class Server {
     try {
       replica_ = std::make_unique<ReplicaLink>(options_, store_);
     } catch (const Error& error) {
-      throw ReplicaLost{error};
+      throw ServerLost{error};
     }
     desk_.replicate_by([this](const ShardMemory& memory, ReplicaMessage::Kind kind) {
       try {
         replica_->send(memory, kind);
       } catch (const Error& error) {
-        throw ReplicaLost{error};
+        throw ServerLost{error};
       }
     });
   }
@@ -99,7 +101,7 @@ class Server {
     for (int dead = rpc_.dead_worker(); dead >= 0; dead = rpc_.dead_worker()) {
       log_warn("server {}: worker {} is gone", options_.server, dead);
       take_all();  // What it has sent counts, as it does on other servers.
-      desk_.leave(dead);
+      desk_.leave(dead, work_of_lost(dead));
     }
     if (options_.give_up && options_.give_up()) return false;
     if (!appear_by_.passed()) return true;
@@ -111,8 +113,21 @@ class Server {
     return true;
   }
 
+  /// Of a worker that no server takes anything from any more.
+  LeftWork work_of_lost(int worker) {
+    const bool lockstep = options_.rules.consistency == ShardRules::Consistency::sync;
+    if (options_.servers < 2 || !desk_.hands_out_work() || lockstep) return LeftWork::handed_out;
+    try {
+      const bool others_have_more = others_.newest_push(worker) > desk_.newest_push(worker);
+      return others_have_more ? LeftWork::done : LeftWork::handed_out;
+    } catch (const Error& error) {
+      throw ServerLost{error};
+    }
+  }
+
   ServerOptions options_;
   Store& store_;
+  OtherServers others_{options_, store_};
   std::unique_ptr<ReplicaLink> replica_;
   ServerDesk desk_;
   MemoryDoor memory_;

@@ -187,14 +187,29 @@ void ServerDesk::retry_claims() {
   }
 }
 
-void ServerDesk::leave(int worker, bool returns) {
+std::uint64_t ServerDesk::newest_push(int worker) const {
+  return shard_ ? shard_->newest_push(worker) : 0;
+}
+
+void ServerDesk::leave(int worker, LeftWork work) {
   if (worker < 0 || worker >= options_.rules.workers || has_left(worker)) return;
   left_[static_cast<std::size_t>(worker)] = true;
   claims_[static_cast<std::size_t>(worker)].reset();
   if (arriving_ && arriving_->worker == worker) arriving_.reset();
   if (shard_) shard_->leave(worker);  // What it has pushed is done.
-  if (board_) returns ? board_->rest(worker) : board_->gone(worker);
+  if (board_) settle_work(worker, work);
   retry_claims();
+}
+
+void ServerDesk::settle_work(int worker, LeftWork work) {
+  switch (work) {
+    case LeftWork::handed_out:
+      return board_->gone(worker);
+    case LeftWork::kept:
+      return board_->rest(worker);
+    case LeftWork::done:
+      return board_->done(worker);
+  }
 }
 
 bool ServerDesk::all_have_left() const {

@@ -18,6 +18,13 @@ class Visit {
   virtual void refuse(const Error& error) = 0;
 };
 
+/// What becomes of the work that a worker has taken and not pushed, when it leaves.
+enum class LeftWork {
+  handed_out,  ///< To others.
+  kept,        ///< For itself: it comes to the next group, or that group finds out.
+  done,        ///< Another server has the push of it.
+};
+
 /// Everything a server decides: its shard, which is there when the server's memory has a model or
 /// the first one comes, and on server 0 the board of work. Knows nothing of how requests travel.
 /// One thread at a time. Visits live until they are answered.
@@ -55,9 +62,12 @@ class ServerDesk {
   /// The request's own `answer` and `refuse` are set here to the visit's.
   void take(Request request, Visit& visit);
 
-  /// The worker has gone: by its own word, or its process has ended. One that `returns` comes to
-  /// the next group and pushes then what it has taken; nobody else gets that before.
-  void leave(int worker, bool returns = false);
+  bool hands_out_work() const { return board_.has_value(); }
+  /// See Shard; 0 without a model.
+  std::uint64_t newest_push(int worker) const;
+
+  /// The worker has gone: by its own word, or its process has ended.
+  void leave(int worker, LeftWork work = LeftWork::handed_out);
   bool all_have_left() const;
   bool has_left(int worker) const { return left_[static_cast<std::size_t>(worker)]; }
 
@@ -86,6 +96,7 @@ class ServerDesk {
   void finish(int worker, const ReplyHeader& reply, Visit& visit);
   bool try_claim(int worker, WaitingClaim& waiting);
   void retry_claims();
+  void settle_work(int worker, LeftWork work);
 
   ServerOptions options_;
   ShardShape shape_;

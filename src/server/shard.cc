@@ -344,6 +344,10 @@ std::span<const float> Shard::dense() const {
   return state_->model_.dense();
 }
 
+std::uint64_t Shard::newest_push(int worker) const {
+  return state_->ledger_.last(worker);
+}
+
 const PushCounts& Shard::counts() const {
   return state_->ledger_.counts();
 }

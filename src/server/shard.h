@@ -100,6 +100,8 @@ class Shard {
   const ShardShape& shape() const;
   std::uint64_t version() const;
   std::span<const float> dense() const;
+  /// The number of the newest push of this group that has come of the worker; 0 before the first.
+  std::uint64_t newest_push(int worker) const;
   /// Of all servers that have had this memory.
   const PushCounts& counts() const;
 

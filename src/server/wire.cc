@@ -110,7 +110,7 @@ WireRequest read_request(std::span<const std::byte> bytes) {
   check_flags(bytes.subspan(std::min(bytes.size(), offsetof(RequestFrame, header))), kRequestFlags);
   const auto frame = reader.take<RequestFrame>();
   check_mark(frame.mark);
-  if (frame.kind > WireKind::read_part) {
+  if (frame.kind > WireKind::lost_worker) {
     fail(ErrorCode::corrupt, "A message to a server is of the unknown kind {}.",
          static_cast<std::uint32_t>(frame.kind));
   }
