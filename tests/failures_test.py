@@ -129,6 +129,11 @@ class WorkerTest(FailuresTest):
         self.disturbed_run("--workers", 3, "--faults", "worker-0:worker.step=kill@20")
         self.assert_like_quiet(quiet)
         self.assertNotEqual(self.history("group")[-1]["workers"][0], 0)
+        lost = [entry["pid"] for entry in self.history("lost")]
+        ended = {entry["number"]: entry["pid"] for entry in self.history("ended")}
+        self.assertEqual(sorted(ended), [0, 1, 2])
+        self.assertEqual(len(lost), 1)
+        self.assertNotIn(lost[0], ended.values())
         roles = {task["rank"]: task["role"] for task in self.summary()["tasks"]}
         self.assertEqual(roles[self.history("group")[-1]["workers"][0]], "chief")
 

@@ -45,8 +45,12 @@ bool OngoingEvent::any_lost() const {
   return std::ranges::any_of(victims, is_lost);
 }
 
-void OngoingEvent::forget_those_not_lost() {
-  std::erase_if(victims, [](const Victim& victim) { return !is_lost(victim); });
+void OngoingEvent::forget_those_who_ended(const RunWatch& watch) {
+  std::erase_if(victims, [&](const Victim& victim) {
+    return !is_lost(victim) && std::ranges::any_of(watch.ends(), [&](const SeenEnd& end) {
+      return end.role == victim.role && end.number == victim.number && end.pid == victim.pid;
+    });
+  });
 }
 
 }  // namespace cohort

@@ -40,8 +40,8 @@ struct OngoingEvent {
 
   bool all_lost() const;
   bool any_lost() const;
-  /// Where the run went on without having to: the victim had done its work before.
-  void forget_those_not_lost();
+  /// Victims that the run says had done their work: the signal came too late for them.
+  void forget_those_who_ended(const RunWatch& watch);
 };
 
 }  // namespace cohort

@@ -15,6 +15,10 @@ class OngoingEventTest : public testing::Test {
     history_ << R"({"event":"lost","role":")" << role << R"(","number":)" << number << R"(,"pid":)"
              << pid << R"(,"cause":"SIGKILL"})" << std::endl;
   }
+  void ended(const std::string& role, int number, int pid) {
+    history_ << R"({"event":"ended","role":")" << role << R"(","number":)" << number << R"(,"pid":)"
+             << pid << "}" << std::endl;
+  }
   void group(int number) {
     history_ << R"({"event":"group","group":)" << number << R"(,"step":5})" << std::endl;
   }
@@ -55,8 +59,22 @@ TEST_F(OngoingEventTest, TheLossOfAnotherProcessOfTheSameNumberIsNotItsOwn) {
   lost("worker", 2, 11);
   look();
   EXPECT_FALSE(event_.any_lost());
-  event_.forget_those_not_lost();
-  EXPECT_TRUE(event_.victims.empty());
+}
+
+TEST_F(OngoingEventTest, WhoHadDoneItsWorkIsForgottenUnlessItWasLost) {
+  event_.victims = {{.role = "worker", .number = 1, .pid = 11},
+                    {.role = "worker", .number = 2, .pid = 12},
+                    {.role = "server", .number = 1, .pid = 13}};
+  ended("worker", 1, 10);  // Another process that had the number before.
+  lost("worker", 2, 12);
+  ended("server", 1, 13);
+  look();
+  event_.forget_those_who_ended(watch_);
+  EXPECT_EQ(names_of(event_.victims), "worker 1 and worker 2");
+  ended("worker", 1, 11);
+  look();
+  event_.forget_those_who_ended(watch_);
+  EXPECT_EQ(names_of(event_.victims), "worker 2");
 }
 
 TEST_F(OngoingEventTest, ALossIsExplainedByOneEventOnly) {

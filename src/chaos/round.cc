@@ -84,11 +84,6 @@ class Round {
       if (disk_by_ && disk_by_->passed()) disk_.release();
     }
     if (result.event.fault == Fault::meanwhile) check_second(result);
-    // The task had done its work when the signal came: nobody made a step after it. Where somebody
-    // did, a loss that is not told of is a violation, however well the run ended.
-    const bool too_late =
-        run_.ended_well() && ends_the_task(result.event) && watch_.step() <= going_.step;
-    if (too_late) going_.forget_those_not_lost();
     result.happened = !going_.victims.empty();
     if (result.happened) check_event(result);
   }
@@ -220,10 +215,14 @@ class Round {
   }
 
   /// Whether all that must be seen was seen: who was lost, a new group where nobody goes on without
-  /// one, and a later step.
+  /// one, and a later step. Or that nobody could be lost any more.
   bool is_done(EventResult& result) {
     const FaultEvent& event = result.event;
     going_.look(watch_, explained_);
+    if (ends_the_task(event)) {
+      going_.forget_those_who_ended(watch_);
+      if (going_.victims.empty()) return true;
+    }
     if (!needs_group(event)) going_.group.reset();
     const bool waits_for_group = needs_group(event) && !going_.group;
     const std::int64_t before = std::max(going_.step, going_.group ? going_.group->step : 0);

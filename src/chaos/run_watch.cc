@@ -111,6 +111,10 @@ void RunWatch::take_line(const std::string& text) {
                        .pid = record.value("pid", pid_t(0)),
                        .cause = record.value("cause", ""),
                        .line = line});
+  } else if (event == "ended") {
+    ends_.push_back({.role = record.value("role", ""),
+                     .number = record.value("number", -1),
+                     .pid = record.value("pid", pid_t(0))});
   } else if (event == "group") {
     groups_.push_back({.group = record.value("group", std::int64_t(0)),
                        .step = record.value("step", std::int64_t(-1)),

@@ -28,6 +28,13 @@ struct SeenLoss {
   std::size_t line = 0;  ///< Which of the history's lines it is.
 };
 
+/// One that tells of a task whose work was done.
+struct SeenEnd {
+  std::string role;
+  int number = 0;
+  pid_t pid = 0;
+};
+
 /// One that tells of a new group of workers.
 struct SeenGroup {
   std::int64_t group = 0;
@@ -50,6 +57,7 @@ class RunWatch {
 
   std::size_t history_lines() const { return lines_; }
   const std::vector<SeenLoss>& losses() const { return losses_; }
+  const std::vector<SeenEnd>& ends() const { return ends_; }
   /// The first group that came after that line of the history.
   std::optional<SeenGroup> group_after(std::size_t line) const;
 
@@ -71,6 +79,7 @@ class RunWatch {
   std::size_t read_bytes_ = 0;  // Of the history.
   std::size_t lines_ = 0;
   std::vector<SeenLoss> losses_;
+  std::vector<SeenEnd> ends_;
   std::vector<SeenGroup> groups_;
 };
 

@@ -237,6 +237,13 @@ class Launcher {
       groups_.finished(end.plan.ranks.front());
     }
     if (!end.failures.empty()) note_loss(end);
+    if (end.done) {
+      const auto note = [&](const char* role, int number) {
+        launch_.status.happened("ended", {{"role", role}, {"number", number}, {"pid", end.pid}});
+      };
+      for (const int worker : end.plan.ranks) note("worker", worker);
+      for (const int server : end.plan.servers) note("server", server);
+    }
     launch_.status.write_tasks(groups_.view(), tasks_.list(groups_.view()));
   }
 

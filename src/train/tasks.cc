@@ -40,6 +40,10 @@ std::int64_t out_of_memory_kills() {
   return 0;
 }
 
+bool is_done(const TaskSlot& slot) {
+  return slot.state.load() == WorkerState::done;
+}
+
 }  // namespace
 
 Tasks::Tasks(Options options) : options_(std::move(options)), oom_kills_(out_of_memory_kills()) {}
@@ -75,19 +79,19 @@ void Tasks::start(const ProcessPlan& plan) {
 }
 
 bool Tasks::ended_well(const TaskSlot& slot) const {
-  const WorkerState state = slot.state.load();
-  return state == WorkerState::done || (ended_all_ && state != WorkerState::failed);
+  return is_done(slot) || (ended_all_ && slot.state.load() != WorkerState::failed);
 }
 
 std::vector<Tasks::End> Tasks::reap() {
   std::vector<End> ends;
   for (const ChildProcesses::End& end : children_.reap()) {
     const ProcessPlan& plan = tasks_[end.index].plan;
-    End& told = ends.emplace_back(End{.plan = plan});
+    End& told = ends.emplace_back(End{.plan = plan, .pid = end.pid});
     for (const int worker : plan.ranks) {
       WorkerSlot& slot = options_.run.control.slot(worker);
       slot.result.task.peak_rss_bytes =
           std::max(slot.result.task.peak_rss_bytes, end.peak_rss_bytes);
+      told.done = told.done && is_done(slot);
       if (ended_well(slot)) continue;
       WorkerFailure failure = describe_end(slot, end);
       failure.rank = worker;
@@ -97,6 +101,7 @@ std::vector<Tasks::End> Tasks::reap() {
     for (const int server : plan.servers) {
       ServerSlot& slot = options_.run.control.server(server);
       slot.task.peak_rss_bytes = std::max(slot.task.peak_rss_bytes, end.peak_rss_bytes);
+      told.done = told.done && is_done(slot);
       if (ended_well(slot)) continue;
       WorkerFailure failure = describe_end(slot, end);
       failure.role = "server";

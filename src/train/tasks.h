@@ -29,6 +29,8 @@ class Tasks {
 
   struct End {
     ProcessPlan plan;
+    pid_t pid = 0;
+    bool done = true;                          ///< All its tasks had said that they were done.
     std::vector<WorkerFailure> failures = {};  ///< Of its tasks that did not end well.
   };
   /// Those that ended since the last call.
