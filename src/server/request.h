@@ -17,7 +17,8 @@ namespace cohort {
 /// Vocabulary. A server holds one *shard*: a segment of the dense floats of the model, and a range
 /// of rows of every *table* (a parameter of which each step touches few rows). Its *version* counts
 /// its updates. A *push* brings one worker's gradients, or the change of its parameters (*delta*);
-/// a *pull* fetches the parameters. One *request* may do both, so a step is one round trip.
+/// a *pull* fetches the parameters. One *request* may do both, and fetch the next piece of work
+/// with them, so a step is one round trip.
 
 /// Plain data: it is written to shared memory as it is, and sent as bytes.
 struct RequestHeader {

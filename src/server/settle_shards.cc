@@ -67,7 +67,8 @@ void compare_ledgers(std::vector<ShardMemory>& shards) {
       record.counts.missing += known[i] - std::max(entries[i].known, entries[i].settled);
       entries[i].known = known[i];
       if (!same_group || entries[i].settled == known[i]) continue;
-      // A worker takes no new work before all have answered its push, so this is what it was of.
+      // Server 0 gives new work with its answer to a push or later; it has not got this one, so
+      // what the worker has taken is what the push was of.
       std::erase_if(work.again,
                     [&](const Claim& piece) { return piece.taken_by == static_cast<int>(i); });
     }

@@ -67,7 +67,8 @@ class DeltaPush : public ServerWorker {
     outcome.stop = vote_.stop && takes_claims();
     if (push_is_due()) {
       const PhaseSpan span(context_.phases, Phase::communication);
-      const ExchangeReply reply = push_change(false);
+      const ExchangeReply reply = push_change({.wants_next = plan.wants_next && takes_claims()});
+      outcome.next = reply.claim;
       outcome.stop = outcome.stop || reply.stop;
       if (takes_claims()) outcome.staleness = static_cast<double>(reply.staleness);
     }
@@ -136,7 +137,7 @@ class DeltaPush : public ServerWorker {
 
   void last_push() override {
     if (steps_since_push_ > 0) {
-      push_change(true);
+      push_change({.finished = true});
       return;
     }
     Exchange exchange;
@@ -185,10 +186,16 @@ class DeltaPush : public ServerWorker {
     return exchange;
   }
 
-  ExchangeReply push_change(bool finished) {
+  struct Besides {
+    bool finished = false;
+    bool wants_next = false;
+  };
+
+  ExchangeReply push_change(const Besides& besides) {
     Exchange exchange = change();
     exchange.pull = true;
-    exchange.finished = finished;
+    exchange.finished = besides.finished;
+    exchange.claim = besides.wants_next;
     has_pushed_ = true;
     const ExchangeReply reply = timed_exchange(exchange);
     take_parameters();

@@ -158,6 +158,7 @@ class GradientPush : public ServerWorker {
                      context_.optimizer_options.nesterov);
     }
     push.pull = true;
+    push.claim = plan.wants_next && takes_claims();
     push.pieces = {piece()};
     add_touched_rows(push, factor);
     return completed(outcome, timed_exchange(push));
@@ -197,6 +198,7 @@ class GradientPush : public ServerWorker {
     outcome.stop = reply.stop || vote_.stop;
     outcome.diverged_rank = reply.diverged_rank;
     if (!in_lockstep()) outcome.staleness = static_cast<double>(reply.staleness);
+    outcome.next = reply.claim;
     return outcome;
   }
 

@@ -48,6 +48,10 @@ std::vector<Loose> loose_strategies() {
           {"partial", partial}};
 }
 
+std::int64_t steps_of_a_push(const StrategyOptions& strategy) {
+  return strategy.kind == "averaging" ? strategy.every : strategy.local_steps;
+}
+
 class EveryLooseStrategy : public testing::TestWithParam<Loose> {
  protected:
   void count(const std::vector<GroupEnd>& ends) {
@@ -113,8 +117,7 @@ TEST_P(EveryLooseStrategy, DoesEveryPieceOnceFromASavedState) {
 }
 
 TEST_P(EveryLooseStrategy, GoesOnWithoutALostWorker) {
-  const std::int64_t steps_of_a_push =
-      GetParam().strategy.kind == "averaging" ? 3 : GetParam().strategy.local_steps;
+  const std::int64_t steps = steps_of_a_push(GetParam().strategy);
   for (const std::int64_t dies_after : {6, 8}) {
     times_.clear();
     const Job job = word_job(GetParam().strategy, 3, 2);
@@ -137,7 +140,7 @@ TEST_P(EveryLooseStrategy, GoesOnWithoutALostWorker) {
     // What it had not pushed yet is done again.
     std::vector<Claim> unpushed = ends[2].done;
     ASSERT_EQ(unpushed.size(), static_cast<std::size_t>(dies_after));
-    unpushed.erase(unpushed.begin(), unpushed.end() - dies_after % steps_of_a_push);
+    unpushed.erase(unpushed.begin(), unpushed.end() - dies_after % steps);
     for (const Claim& claim : unpushed) --times_[claim];
     expect_each_once(job);
     EXPECT_TRUE(ends[0].lost_a_peer) << "when they wanted to meet";
@@ -149,6 +152,20 @@ TEST_P(EveryLooseStrategy, GoesOnWithoutALostWorker) {
     EXPECT_TRUE(meeting[0].done.empty());
     EXPECT_EQ(meeting[0].saved.step, job.train.steps);
   }
+}
+
+TEST_P(EveryLooseStrategy, BringsTheNextPieceWithTheAnswerToAPush) {
+  const Job job = word_job(GetParam().strategy, 3, 2);
+  GroupRun run{.job = job, .workers = 3, .until = kAllSteps};
+  ServerHouse house(job);
+  for (const GroupEnd& end : train_group(run, house)) {
+    count({end});
+    const auto done = static_cast<std::int64_t>(end.done.size());
+    const std::int64_t pushes = done / steps_of_a_push(GetParam().strategy);
+    // Where it did not push, to begin with, and after the last push of all.
+    EXPECT_LE(end.asked, done - pushes + 2) << done << " pieces, " << pushes << " pushes";
+  }
+  expect_each_once(job);
 }
 
 INSTANTIATE_TEST_SUITE_P(Groups, EveryLooseStrategy, testing::ValuesIn(loose_strategies()),

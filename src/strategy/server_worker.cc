@@ -21,8 +21,8 @@ TrainingState state_of(Model& model) {
 }
 
 const char* waits_for(const Exchange& exchange) {
-  if (exchange.claim) return "work from the servers";
-  return exchange.push || exchange.apply ? "update of the servers" : "parameters of the servers";
+  if (exchange.push || exchange.apply) return "update of the servers";
+  return exchange.claim ? "work from the servers" : "parameters of the servers";
 }
 
 }  // namespace
@@ -44,12 +44,7 @@ std::optional<Claim> ServerWorker::next_work() {
   const PhaseSpan span(context_.phases, Phase::communication);
   Exchange exchange;
   exchange.claim = true;
-  const std::optional<Claim> claim = timed_exchange(exchange).claim;
-  if (claim) {
-    known_step_ = std::max(known_step_, claim->step);
-    piece_ = *claim;
-  }
-  return claim;
+  return timed_exchange(exchange).claim;
 }
 
 void ServerWorker::begin_last_backward(const Vote& vote) {
@@ -209,7 +204,12 @@ void ServerWorker::leave_with_servers(TrainingState& state, std::int64_t step) c
 ExchangeReply ServerWorker::exchange_with_servers(Exchange& exchange) {
   const Waiting waiting(context_.activity, waits_for(exchange));
   exchange.stop = vote_.stop;
-  return client_.exchange(exchange);
+  const ExchangeReply reply = client_.exchange(exchange);
+  if (reply.claim) {
+    known_step_ = std::max(known_step_, reply.claim->step);
+    piece_ = *reply.claim;
+  }
+  return reply;
 }
 
 ExchangeReply ServerWorker::timed_exchange(Exchange& exchange) {

@@ -34,6 +34,9 @@ struct UpdatePlan {
   std::int64_t step = 0;   ///< The first is 0.
   double clip_norm = 0;    ///< 0: no clipping.
   bool want_norm = false;  ///< Whether StepOutcome::gradient_norm is looked at.
+  /// Where work is handed out: the worker will go on at once, so the next piece may come with the
+  /// answer to this one.
+  bool wants_next = false;
 };
 
 /// What became of a step. In lockstep it is the same on all workers.
@@ -44,6 +47,8 @@ struct StepOutcome {
   double gradient_norm = 0;
   std::optional<double> staleness = {};  ///< Updates by others that this step's gradient missed.
   std::optional<double> consensus_distance = {};  ///< From what peers sent, relative to the norm.
+  std::optional<Claim> next =
+      {};  ///< The next piece, where one has come: next_work() is not asked.
 };
 
 struct Traffic {
@@ -65,7 +70,7 @@ struct Pace {
 /// How workers make one model out of what each has learned. One object per worker; it owns the
 /// memory the model lives in. The loop calls, for every step:
 ///
-///   next_work() where work is handed out,
+///   next_work() where work is handed out and did not come with the last step's outcome,
 ///   space().begin_step(), forward, backward …, begin_last_backward(vote), backward, finish_step()
 ///
 /// and meet() once all steps are done.

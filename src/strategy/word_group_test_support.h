@@ -43,8 +43,9 @@ struct GroupRun {
 struct GroupEnd {
   std::int64_t first_step = 0;
   std::vector<Claim> done = {};
-  double loss = 0;      ///< Over all data, at the end.
-  TrainingState saved;  ///< Of the chief.
+  std::int64_t asked = 0;  ///< For work, in a call of its own.
+  double loss = 0;         ///< Over all data, at the end.
+  TrainingState saved;     ///< Of the chief.
   TrainingState carried;
   bool lost_a_peer = false;
 };
@@ -78,13 +79,14 @@ class GroupWorker {
   void train(GroupEnd& end) {
     end.first_step = strategy_->first_step();
     Claim claim{.step = end.first_step, .part = rank_};
-    while (next(claim, own_steps(end))) {
+    while (next(claim, end)) {
       if (rank_ == run_.dying && own_steps(end) == run_.dies_after) {
         if (run_.kills) ::kill(::getpid(), SIGKILL);
         return;
       }
       const StepOutcome outcome = step(claim, own_steps(end));
       end.done.push_back(claim);
+      next_ = outcome.next;
       ++claim.step;
       if (outcome.stop) break;
     }
@@ -121,10 +123,14 @@ class GroupWorker {
             .timeout = std::chrono::seconds(60)};
   }
 
-  bool next(Claim& claim, std::int64_t steps) {
+  bool next(Claim& claim, GroupEnd& end) {
     if (!pace_.hands_out_work) return claim.step < run_.until;
-    if (run_.until == 0 || (rank_ == 0 && steps >= run_.until)) return false;
-    const std::optional<Claim> handed = strategy_->next_work();
+    if (run_.until == 0 || (rank_ == 0 && own_steps(end) >= run_.until)) return false;
+    std::optional<Claim> handed = std::exchange(next_, std::nullopt);
+    if (!handed) {
+      ++end.asked;
+      handed = strategy_->next_work();
+    }
     if (handed) claim = *handed;
     return handed.has_value();
   }
@@ -140,7 +146,8 @@ class GroupWorker {
     loss.backward();
     return strategy_->finish_step({.lr = run_.job.train.optimizer.lr,
                                    .step = claim.step,
-                                   .clip_norm = run_.job.train.clip_norm});
+                                   .clip_norm = run_.job.train.clip_norm,
+                                   .wants_next = pace_.hands_out_work && !stop});
   }
 
   double loss_over_all() {
@@ -158,6 +165,7 @@ class GroupWorker {
   PhaseClock phases_;
   std::unique_ptr<Strategy> strategy_;
   Pace pace_;
+  std::optional<Claim> next_;
 };
 
 }  // namespace cohort

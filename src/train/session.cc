@@ -153,6 +153,7 @@ Session::End Session::run() {
     const StepOutcome outcome = train_step();
     if (outcome.diverged_rank >= 0) stop_diverged(outcome.diverged_rank);
     stopped_ = outcome.stop;
+    next_ = outcome.next;
     ++step_;
     after_step(outcome);
   }
@@ -196,8 +197,11 @@ bool Session::next_step() {
   validate_finished_epoch();
   if (stopped_) return false;
   if (!pace_.hands_out_work) return step_ < life_.total_steps && !stops_alone();
-  step_log_->ask_for_work();
-  const std::optional<Claim> claim = strategy_->next_work();
+  std::optional<Claim> claim = std::exchange(next_, std::nullopt);
+  if (!claim) {
+    step_log_->ask_for_work();
+    claim = strategy_->next_work();
+  }
   if (!claim) return false;
   loader_.seek(*claim);
   step_ = claim->step;
@@ -236,10 +240,16 @@ StepOutcome Session::train_step() {
   }
   if (!pace_.lockstep && !std::isfinite(vote.loss)) return {.diverged_rank = rank_};
   life_.rows_under_way = own_rows_;
+  const bool want_norm = step_log_->is_due(step_ + 1);
+  // Others may have to wait for whoever has a piece and looks at the validation set first.
+  const bool wants_next =
+      pace_.hands_out_work && !vote.stop && !(is_chief() && validates_at(step_ + 1));
+  if (wants_next) step_log_->hand_in(step_ + 1);
   StepOutcome outcome = strategy_->finish_step({.lr = learning_rate_of(step_),
                                                 .step = step_,
                                                 .clip_norm = job_.train.clip_norm,
-                                                .want_norm = step_log_->is_due(step_ + 1)});
+                                                .want_norm = want_norm,
+                                                .wants_next = wants_next});
   if (!pace_.lockstep && own_rows_ > 0) {
     outcome.loss *= static_cast<double>(place_.global_rows) / static_cast<double>(own_rows_);
   }
@@ -326,13 +336,21 @@ CheckpointPlace Session::checkpoint_place() const {
   return {.samples = life_.run.data.train->size(), .workers = view_.world()};
 }
 
+std::int64_t Session::epochs_at(std::int64_t step) const {
+  return step / steps_per_epoch(life_.run.data.train->size(), job_.train.batch);
+}
+
+bool Session::validates_at(std::int64_t step) const {
+  return epochs_at(step) > life_.validated_epochs && job_.train.validate == "epoch" &&
+         step < life_.total_steps;
+}
+
 // Looked at before a step, not after one, so that it is not left out where the group that did the
 // step broke. Who asked to stop does not want to wait for a validation.
 void Session::validate_finished_epoch() {
-  const std::int64_t epochs =
-      step_ / steps_per_epoch(life_.run.data.train->size(), job_.train.batch);
+  const std::int64_t epochs = epochs_at(step_);
   if (epochs <= life_.validated_epochs || stopped_) return;
-  const bool wanted = job_.train.validate == "epoch" && step_ < life_.total_steps;
+  const bool wanted = validates_at(step_);
   if (wanted && pace_.lockstep) {
     run_validation(evaluation_, [this](auto sums) { strategy_->sum_over_workers(sums); });
   } else if (wanted && is_chief()) {

@@ -60,6 +60,9 @@ class Session {
   void save_checkpoint_if_due();
   CheckpointPlace checkpoint_place() const;
 
+  std::int64_t epochs_at(std::int64_t step) const;
+  /// Whether the validation set is to be looked at after so many steps.
+  bool validates_at(std::int64_t step) const;
   void validate_finished_epoch();
   void run_validation(EvaluationBatches& batches, const SumOverWorkers& sum);
 
@@ -90,6 +93,7 @@ class Session {
   std::optional<StepLog> step_log_;
 
   bool stopped_ = false;
+  std::optional<Claim> next_;  // The next piece of work, where it has come.
   bool left_ = false;
   std::int64_t part_ = 0;      // Of this step, where they are handed out.
   std::int64_t own_rows_ = 0;  // Of this step.

@@ -39,8 +39,10 @@ class StepLog {
   /// that will be `steps_done`.
   void ask_for_work();
   void begin_piece(std::int64_t steps_done);
+  /// It hands in this piece, and may get one of the same step or a later one with the answer.
+  void hand_in(std::int64_t steps_done);
 
-  /// After every step of this worker.
+  /// After every step of this worker. Where the next piece came with it, that is begun.
   void step_done(const Step& step);
 
   /// The chief tells what there is to tell when nobody makes steps any more; with `all`, also of
