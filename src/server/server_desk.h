@@ -53,7 +53,7 @@ class ServerDesk {
   ModelMessage read(std::span<float> floats) const;
 
   /// The request's own `answer` and `refuse` are set here to the visit's.
-  void take(Request request, Visit& visit);
+  void take(Request&& request, Visit& visit);
 
   /// The worker has gone: by its own word, or its process has ended. One that `returns` comes to
   /// the next group and pushes then what it has taken; nobody else gets that before.
