@@ -1,7 +1,5 @@
 #include "server/aggregate.h"
 
-#include <utility>
-
 #include "base/vectorize.h"
 #include "collective/sum_kernel.h"
 
@@ -24,8 +22,7 @@ void add_weighted(std::span<float> into, std::span<const float> from, float weig
   add_weighted_loop(into.data(), from.data(), into.size(), weight);
 }
 
-Aggregate::Aggregate(std::vector<Contribution> contributions)
-    : contributions_(std::move(contributions)) {
+Aggregate::Aggregate(std::span<const Contribution> contributions) : contributions_(contributions) {
   const double first = contributions_.front().weight;
   equal_weights_ =
       std::ranges::all_of(contributions_, [&](const auto& one) { return one.weight == first; });
@@ -44,7 +41,7 @@ std::span<const float> Aggregate::piece(std::size_t begin, std::size_t count,
   }
   const Contribution& first = contributions_.front();
   weighted_loop(sum.data(), first.values.data() + begin, count, static_cast<float>(first.weight));
-  for (const Contribution& one : std::span(contributions_).subspan(1)) {
+  for (const Contribution& one : contributions_.subspan(1)) {
     add_weighted(sum, one.values.subspan(begin, count), static_cast<float>(one.weight));
   }
   return sum;

@@ -19,8 +19,8 @@ struct Contribution {
 /// not even copied.
 class Aggregate {
  public:
-  /// There is at least one contribution.
-  explicit Aggregate(std::vector<Contribution> contributions);
+  /// There is at least one contribution; they stay where they are for as long as this lives.
+  explicit Aggregate(std::span<const Contribution> contributions);
 
   std::size_t size() const { return contributions_.front().values.size(); }
 
@@ -32,7 +32,7 @@ class Aggregate {
                                std::span<float> scratch) const;
 
  private:
-  std::vector<Contribution> contributions_;
+  std::span<const Contribution> contributions_;
   double scale_ = 1;
   bool equal_weights_ = true;
 };

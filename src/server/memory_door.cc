@@ -47,8 +47,8 @@ class MemoryDoor::Guest : public Visit {
     const std::uint64_t pulled = !pulls_             ? 0
                                  : !encoded_.empty() ? encoded_.size()
                                                      : desk_.shape().dense * sizeof(float);
-    send(begin_reply(reply_half(), reply, pulled, row_floats_).size() +
-         row_floats_ * sizeof(float));
+    begin_reply(reply_half(), reply, pulled, row_floats_);
+    send(kReplyHeadBytes + row_floats_ * sizeof(float));
   }
 
   void refuse(const Error& error) override { send(write_error(reply_half(), error)); }
@@ -97,34 +97,33 @@ class MemoryDoor::Guest : public Visit {
   Request request_of(WireRequest& wire) {
     const std::size_t dense = desk_.shape().dense;
     if (dense > outgoing_.size()) fail(ErrorCode::corrupt, "a worker's model is too small");
-    Request request;
-    request.header = wire.header;
-    if (wire.header.push) {
-      request.encoded = wire.rest;
-      if (wire.rest.empty()) request.dense = outgoing_.first(dense);
-    }
-    request.rows = std::move(wire.rows);
-    request.pieces = std::move(wire.pieces);
-    if (wire.header.pull) request.pull_into = incoming_.first(dense);
-    if (wire.header.pull && !wire.header.exact && compressed_) request.pull_encoded = &encoded_;
-    place_rows(wire, request);
-    return request;
+    place_rows(wire);
+    const RequestHeader& header = wire.header;
+    const bool plain = wire.rest.empty();
+    return {.header = header,
+            .dense = outgoing_.first(header.push && plain ? dense : 0),
+            .encoded = header.push ? wire.rest : std::span<const std::byte>(),
+            .rows = std::move(wire.rows),
+            .pieces = std::move(wire.pieces),
+            .pull_into = incoming_.first(header.pull ? dense : 0),
+            .pull_encoded = header.pull && !header.exact && compressed_ ? &encoded_ : nullptr,
+            .rows_wanted = std::move(wire.wanted),
+            .answer = {},
+            .refuse = {}};
   }
 
   /// Wanted rows go where the reply will be, behind its header.
-  void place_rows(WireRequest& wire, Request& request) {
+  void place_rows(WireRequest& wire) {
     row_floats_ = wanted_floats(wire);
-    const std::size_t header = begin_reply(reply_half(), {}, 0, row_floats_).size();
-    if (row_floats_ > (reply_half().size() - header) / sizeof(float)) {
+    if (row_floats_ > (reply_half().size() - kReplyHeadBytes) / sizeof(float)) {
       fail(ErrorCode::corrupt, "a worker wants more rows than its memory can take");
     }
-    auto* next = reinterpret_cast<float*>(reply_half().data() + header);
+    auto* next = reinterpret_cast<float*>(reply_half().data() + kReplyHeadBytes);
     for (std::size_t i = 0; i < wire.wanted.size(); ++i) {
       const std::size_t count = wire.wanted[i].rows.size() * wire.wanted_widths[i];
       wire.wanted[i].values = {next, count};
       next += count;
     }
-    request.rows_wanted = std::move(wire.wanted);
   }
 
   void send(std::size_t bytes) {

@@ -26,7 +26,7 @@ class MemoryLink : public ServerLink {
     greet(kFirstHalf, deadline);
   }
 
-  void start(const LinkRequest& request, Deadline deadline) override {
+  void start(const LinkRequest& request, const Timeout& timeout) override {
     message_.clear();
     write_request(message_, {.kind = request.kind, .header = request.header}, request.rows,
                   request.wanted, request.pieces);
@@ -34,7 +34,7 @@ class MemoryLink : public ServerLink {
     for (const RowsWanted& wanted : request.wanted) row_bytes += wanted.values.size_bytes();
     const std::size_t needed =
         std::max(message_.size() + request.encoded.size(), kReplyBytes + row_bytes);
-    if (needed > half()) greet(2 * needed, deadline);
+    if (needed > half()) greet(2 * needed, timeout.deadline());
 
     std::memcpy(side_.data(), message_.data(), message_.size());
     if (!request.encoded.empty()) {
@@ -50,11 +50,15 @@ class MemoryLink : public ServerLink {
     door_.bell().notify();
   }
 
-  LinkReply wait(Deadline deadline) override {
-    const bool in_time = wait_.until(
-        slot_.reply, [&] { return is_answered() || door_.is_closed(); }, deadline,
-        [&] { check_server(watch_, options_.address); });
-    if (!in_time) fail(ErrorCode::timeout, "it did not answer in time");
+  LinkReply wait(const Timeout& timeout) override {
+    const auto has_answer = [&] { return is_answered() || door_.is_closed(); };
+    const auto in_time = [&] {
+      return wait_.sleep_until(slot_.reply, has_answer, timeout.deadline(),
+                               [&] { check_server(watch_, options_.address); });
+    };
+    if (!wait_.look_often(has_answer) && !in_time()) {
+      fail(ErrorCode::timeout, "it did not answer in time");
+    }
     if (!is_answered()) fail(ErrorCode::peer_lost, "it has ended");
     if (slot_.reply_bytes > half()) {
       fail(ErrorCode::corrupt, "its reply is longer than the memory it is in");

@@ -31,8 +31,12 @@ class MessageReader {
   template <class T>
   T take() {
     T value;
-    std::memcpy(&value, take_bytes(sizeof value).data(), sizeof value);
+    take_into(value);
     return value;
+  }
+  template <class T>
+  void take_into(T& value) {
+    std::memcpy(&value, take_bytes(sizeof value).data(), sizeof value);
   }
 
   template <class T>

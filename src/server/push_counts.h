@@ -32,6 +32,22 @@ struct PushCounts {
     staleness_sum += static_cast<double>(of_push);
   }
 
+  /// A copy that costs no more than the places that are in use: those above `staleness_max` are
+  /// zero in both.
+  void become(const PushCounts& other) {
+    const auto used =
+        std::min<std::size_t>(std::max(staleness_max, other.staleness_max), kStalenessPlaces - 1) +
+        1;
+    applied = other.applied;
+    dropped = other.dropped;
+    duplicates = other.duplicates;
+    missing = other.missing;
+    staleness_max = other.staleness_max;
+    staleness_sum = other.staleness_sum;
+    std::copy_n(other.staleness.begin(), used, staleness.begin());
+    fingerprint = other.fingerprint;
+  }
+
   /// How many pushes had which staleness.
   std::map<std::uint64_t, std::uint64_t> histogram() const {
     std::map<std::uint64_t, std::uint64_t> found;

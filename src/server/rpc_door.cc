@@ -163,6 +163,7 @@ void RpcDoor::take_replica_call(RpcCall& call) {
 }
 
 void RpcDoor::take_all() {
+  if (!has_visitors()) return;
   std::deque<std::unique_ptr<RpcCall>> calls;
   {
     const std::lock_guard lock(mutex_);

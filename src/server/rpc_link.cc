@@ -35,7 +35,7 @@ class RpcLink : public ServerLink {
     greet_server(address_.rpc, from, {.pid = ::getpid()}, deadline);
   }
 
-  void start(const LinkRequest& request, Deadline deadline) override {
+  void start(const LinkRequest& request, const Timeout& timeout) override {
     pending_.reset();  // It reads what changes now.
     message_.clear();
     write_request(message_, {.kind = request.kind, .number = ++number_, .header = request.header},
@@ -46,10 +46,11 @@ class RpcLink : public ServerLink {
     }
     wanted_.assign(request.wanted.begin(), request.wanted.end());
     may_try_again_ = request.kind == WireKind::exchange;
-    pending_ = client_.start(parts_, deadline);
+    pending_ = client_.start(parts_, timeout.deadline());
   }
 
-  LinkReply wait(Deadline deadline) override {
+  LinkReply wait(const Timeout& timeout) override {
+    const Deadline deadline = timeout.deadline();
     while (true) {
       try {
         const WireReply reply = read_reply(pending_->wait());

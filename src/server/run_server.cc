@@ -62,9 +62,10 @@ class Server {
   void serve() {
     if (options_.replicas > 1) replicate();
     while (!desk_.all_have_left()) {
-      wait_.until(
-          memory_.bell(), [&] { return memory_.has_visitors() || rpc_.has_visitors(); },
-          Deadline::in(kLookAround), [] {});
+      const auto has_visitors = [&] { return memory_.has_visitors() || rpc_.has_visitors(); };
+      if (!wait_.look_often(has_visitors)) {
+        wait_.sleep_until(memory_.bell(), has_visitors, Deadline::in(kLookAround), [] {});
+      }
       take_all();
       if (Clock::now() >= look_around_at_ && !look_around()) return;
     }

@@ -153,7 +153,7 @@ void ServerClient::State::start(const Exchange& exchange, int server, ServerStat
     encode(state);
     request.encoded = state.encoded;
   }
-  state.link->start(request, deadline());
+  state.link->start(request, options.timeout);
 }
 
 /// Once for a push: what the message leaves out is added to the next one.
@@ -242,7 +242,7 @@ ExchangeReply ServerClient::State::collect(const Exchange& exchange) {
   ExchangeReply all;
   for_all([&](int server, ServerState& state) {
     if (!takes_part(server)) return;
-    const LinkReply reply = state.link->wait(deadline());
+    const LinkReply reply = state.link->wait(options.timeout);
     take_pulled(exchange, reply, state);
     const ReplyHeader& header = reply.header;
     all.loss = header.loss;
@@ -289,10 +289,10 @@ void ServerClient::push_again(const UnansweredPush& push) {
       fail(ErrorCode::invalid, "a push of {} bytes is made again where there is room for {}",
            wire.rest.size(), dense.size());
     }
-    state.link->start(request, state_->deadline());
+    state.link->start(request, state_->options.timeout);
   });
   state_->for_all([&](int, ServerState& state) {
-    state.heard = state.link->wait(state_->deadline()).header.version;
+    state.heard = state.link->wait(state_->options.timeout).header.version;
   });
 }
 
@@ -324,10 +324,11 @@ void ServerClient::pull_rows(std::size_t table, std::span<const std::uint32_t> r
     request.header.worker = state_->options.worker;
     request.header.version = state.version;
     request.wanted = {&blocks[index], 1};
-    state.link->start(request, state_->deadline());
+    state.link->start(request, state_->options.timeout);
   });
   state_->for_all([&](int server, ServerState& state) {
-    if (!wanted[static_cast<std::size_t>(server)].empty()) state.link->wait(state_->deadline());
+    if (!wanted[static_cast<std::size_t>(server)].empty())
+      state.link->wait(state_->options.timeout);
   });
   std::vector<std::size_t> next(state_->servers.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -365,8 +366,8 @@ void ServerClient::close() noexcept {
         state.calls->call({message}, Deadline::in(kGoodbye));
         continue;
       }
-      state.link->start(goodbye, Deadline::in(kGoodbye));
-      state.link->wait(Deadline::in(kGoodbye));
+      state.link->start(goodbye, kGoodbye);
+      state.link->wait(kGoodbye);
     } catch (const std::exception&) {
       // It is gone or will notice by itself that this worker is.
     }

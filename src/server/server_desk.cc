@@ -129,8 +129,8 @@ ModelMessage ServerDesk::read(std::span<float> floats) const {
           .floats = floats.first(shard_->floats())};
 }
 
-void ServerDesk::take(Request request, Visit& visit) {
-  const RequestHeader header = request.header;
+void ServerDesk::take(Request&& request, Visit& visit) {
+  const RequestHeader& header = request.header;
   if (board_) {
     if (header.stop) board_->stop();
     if (header.push && header.worker >= 0 && header.worker < options_.rules.workers) {

@@ -60,7 +60,7 @@ class ServerDesk {
   ModelMessage read(std::span<float> floats) const;
 
   /// The request's own `answer` and `refuse` are set here to the visit's.
-  void take(Request request, Visit& visit);
+  void take(Request&& request, Visit& visit);
 
   bool hands_out_work() const { return board_.has_value(); }
   /// See Shard; 0 without a model.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/timeout.h"
 #include "cluster/peer_watch.h"
 #include "server/server_client.h"
 #include "server/wire.h"
@@ -61,9 +62,10 @@ class ServerLink {
  public:
   virtual ~ServerLink() = default;
 
-  virtual void start(const LinkRequest& request, Deadline deadline) = 0;
+  /// Each has as much time as `timeout` says, and asks what time it is only where it has to wait.
+  virtual void start(const LinkRequest& request, const Timeout& timeout) = 0;
   /// Wanted rows are where they were wanted.
-  virtual LinkReply wait(Deadline deadline) = 0;
+  virtual LinkReply wait(const Timeout& timeout) = 0;
   virtual LinkTraffic traffic() const = 0;
 };
 

@@ -112,23 +112,26 @@ void Shard::State::check_apply(const RequestHeader& header) const {
   }
 }
 
-void Shard::State::take(Request request, Clock::time_point now) {
-  const RequestHeader header = request.header;
+void Shard::State::take(Request&& request) {
+  const RequestHeader& header = request.header;
+  const int number = header.worker;
   serve_rows(request);
   if (header.stop && !sync()) stop_ = true;
-  if (header.finished) worker(header.worker).active = false;
+  if (header.finished) worker(number).active = false;
   if (header.push) {
-    take_push(std::move(request), now);
+    take_push(std::move(request));
   } else if (header.apply) {
-    take_apply(std::move(request), now);
+    take_apply(std::move(request));
   } else {
     answer_at_once(request, {});
   }
-  go_on(now);
+  go_on();
+  auto& waiting = worker(number).waiting;
+  if (waiting && !waiting->since) waiting->since = Clock::now();
 }
 
-void Shard::State::take_push(Request request, Clock::time_point now) {
-  const RequestHeader header = request.header;
+void Shard::State::take_push(Request&& request) {
+  const RequestHeader& header = request.header;
   if (ledger_.has_come(header)) {
     ledger_.record_duplicate();
     return take_again(std::move(request));
@@ -141,7 +144,7 @@ void Shard::State::take_push(Request request, Clock::time_point now) {
     return take_late(request, staleness);
   }
   newest_lr_ = header.lr;
-  worker(header.worker).waiting.emplace(WaitingRequest{std::move(request), now, staleness});
+  worker(header.worker).waiting.emplace(std::move(request), staleness);
 }
 
 void Shard::State::take_late(const Request& request, std::uint64_t staleness) {
@@ -174,16 +177,16 @@ void Shard::State::commit_push(const Request& push) {
   replicate(ReplicaMessage::Kind::push);
 }
 
-void Shard::State::take_apply(Request request, Clock::time_point now) {
+void Shard::State::take_apply(Request&& request) {
   ShardWorker& from = worker(request.header.worker);
   if (!held_ || from.waiting) return take_again(std::move(request));
   newest_lr_ = request.header.lr;
-  from.waiting.emplace(WaitingRequest{std::move(request), now});
+  from.waiting.emplace(std::move(request));
 }
 
 /// A push or apply that has come before: the answer to the first was lost, or will be.
-void Shard::State::take_again(Request request) {
-  const RequestHeader header = request.header;
+void Shard::State::take_again(Request&& request) {
+  const RequestHeader& header = request.header;
   ShardWorker& from = worker(header.worker);
   if (repeats_waiting(header)) {
     const Request first = std::exchange(from.waiting->request, std::move(request));
@@ -235,7 +238,7 @@ void Shard::State::leave(int number) {
     request.refuse(
         Error(ErrorCode::peer_lost, fmt::format("worker {} has left", number)).about_rank(number));
   }
-  go_on(Clock::now());
+  go_on();
 }
 
 void Shard::State::refuse_all(const Error& error) {
@@ -285,7 +288,7 @@ void Shard::publish_model(std::uint64_t version) {
   for (Request& request : std::exchange(state_->early_, {})) submit(std::move(request));
 }
 
-void Shard::submit(Request request) {
+void Shard::submit(Request&& request) {
   if (state_->lost_) return request.refuse(*state_->lost_);
   if (!state_->memory_.has_model()) {
     state_->early_.push_back(std::move(request));
@@ -297,7 +300,7 @@ void Shard::submit(Request request) {
     request.refuse(error);
     return;
   }
-  state_->take(std::move(request), Clock::now());
+  state_->take(std::move(request));
 }
 
 void Shard::leave(int worker) {

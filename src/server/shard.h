@@ -75,7 +75,7 @@ class Shard {
 
   /// Answers now, or during a later call once the other workers it depends on have come. A push
   /// whose sequence was seen before is answered with the parameters, but not applied again.
-  void submit(Request request);
+  void submit(Request&& request);
 
   /// The worker is gone and will send nothing more. Quorum and async go on without it, and so does
   /// sync when it had finished; what has come of it counts, as it does on the other servers that it

@@ -130,5 +130,41 @@ TEST(ShardMemory, RefusesMemoryThatIsTooSmallOrAnothers) {
   EXPECT_THAT(found->work().again, testing::ElementsAre(Claim{1, 1}));
 }
 
+TEST(ShardMemory, CountsAreWholeOverThoseThatAKilledServerHalfWrote) {
+  const LastingMemory memory(ShardMemory::bytes_needed({.dense = 1}, 0));
+  ShardRecord late;
+  late.counts.count_staleness(7);
+  ShardMemory killed({.dense = 1}, 0, memory.bytes());
+  killed.publish({}, nullptr);
+  killed.commit(late, nullptr);
+  EXPECT_THAT(killed.record().counts.histogram(), testing::ElementsAre(testing::Pair(7, 1)));
+  // The other record is written now; this is what it may look like in the middle of that.
+  const_cast<ShardRecord&>(killed.record()).counts.staleness_max = 0;
+  killed.commit({}, nullptr);
+
+  auto next = ShardMemory::find(memory.bytes());
+  ASSERT_TRUE(next);
+  ShardRecord fresh;
+  fresh.counts.count_staleness(1);
+  next->commit(fresh, nullptr);
+  EXPECT_THAT(next->record().counts.histogram(), testing::ElementsAre(testing::Pair(1, 1)));
+}
+
+TEST(PushCounts, BecomeOthersWhicheverHaveMorePlacesInUse) {
+  PushCounts few, many;
+  for (const std::uint64_t staleness : {0, 1, 1}) few.count_staleness(staleness);
+  for (const std::uint64_t staleness : {0, 5, 129, 1000}) many.count_staleness(staleness);
+  many.missing = many.duplicates = many.fingerprint = 3;
+  PushCounts counts;
+  for (const PushCounts* other : {&few, &many, &few}) {
+    counts.become(*other);
+    EXPECT_EQ(counts.histogram(), other->histogram());
+    EXPECT_EQ(counts.staleness_max, other->staleness_max);
+    EXPECT_EQ(counts.staleness_sum, other->staleness_sum);
+    EXPECT_EQ(counts.missing + counts.duplicates + counts.fingerprint,
+              other->missing + other->duplicates + other->fingerprint);
+  }
+}
+
 }  // namespace
 }  // namespace cohort

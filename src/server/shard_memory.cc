@@ -1,6 +1,7 @@
 #include "server/shard_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/fail.h"
 #include "server/copy_past_cache.h"
@@ -200,8 +201,15 @@ std::span<const LedgerEntry> ShardMemory::ledger() const {
 void ShardMemory::save(std::size_t index, const ShardRecord& record,
                        std::span<const LedgerEntry> ledger) {
   ShardRecord& saved = header_->records[index];
-  saved = record;
+  // A process that was killed may have left half of its counts there.
+  if (!std::exchange(is_ours_[index], true)) saved.counts = {};
+  saved.version = record.version;
+  saved.kept_pushes = record.kept_pushes;
+  saved.kept_area = record.kept_area;
+  saved.lr = record.lr;
+  saved.ledger_epoch = record.ledger_epoch;
   saved.ledger_workers = 0;
+  saved.counts.become(record.counts);
   if (!lasts_) return;
   if (ledger.size() > kMostWorkers) {
     fail(ErrorCode::no_space, "a server has {} workers; its ledger has room for {}", ledger.size(),

@@ -154,6 +154,7 @@ class ShardMemory {
   std::span<std::byte> lasting_;
   PrivateMemory private_;
   Header* header_ = nullptr;
+  bool is_ours_[2] = {};  // Which records this object has written.
   std::span<std::byte> shape_bytes_;
   WorkArea work_[2];
   std::span<LedgerEntry> ledger_[2];

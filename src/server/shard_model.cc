@@ -11,14 +11,6 @@
 namespace cohort {
 namespace {
 
-Aggregate dense_sum(std::span<const PushedGradients> pushes) {
-  std::vector<Contribution> contributions;
-  for (const PushedGradients& push : pushes) {
-    contributions.push_back({.values = push.dense, .weight = push.weight});
-  }
-  return Aggregate(std::move(contributions));
-}
-
 double squares_of(const RowGradients& gradients) {
   return sum_of_squares(gradients.values) * gradients.weight * gradients.weight;
 }
@@ -87,7 +79,11 @@ void ShardModel::put(std::size_t begin, std::span<const float> floats) {
 double ShardModel::update(std::span<const PushedGradients> pushes,
                           const TrainedFloats::Update& update) {
   failpoint("server.before-update");
-  double squares = dense_.update(dense_sum(pushes), update);
+  contributions_.clear();
+  for (const PushedGradients& push : pushes) {
+    contributions_.push_back({.values = push.dense, .weight = push.weight});
+  }
+  double squares = dense_.update(Aggregate(contributions_), update);
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     squares += update_rows(t, rows_of(t, pushes), update);
   }

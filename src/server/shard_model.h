@@ -49,6 +49,7 @@ class ShardModel {
   TrainedFloats dense_;
   std::vector<RowTable> tables_;
   FloatList<float> expected_;
+  std::vector<Contribution> contributions_;  // To the sum that is made.
 };
 
 }  // namespace cohort

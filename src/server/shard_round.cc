@@ -12,11 +12,11 @@
 namespace cohort {
 
 /// Makes the update that has become possible, if one has.
-void Shard::State::go_on(Clock::time_point now) {
+void Shard::State::go_on() {
   if (held_ && apply_is_complete()) {
-    run_apply(now);
+    run_apply();
   } else if (!held_ && round_is_complete()) {
-    run_round(now);
+    run_round();
   }
 }
 
@@ -44,7 +44,7 @@ bool Shard::State::apply_is_complete() {
                              [&](int number) { return worker(number).waiting.has_value(); });
 }
 
-void Shard::State::run_round(Clock::time_point now) {
+void Shard::State::run_round() {
   std::vector<WaitingRequest> round = take_waiting();
   ReplyHeader reply = count_votes(round);
   if (reply.diverged_rank >= 0) {
@@ -54,18 +54,18 @@ void Shard::State::run_round(Clock::time_point now) {
   } else {
     update(round, reply);
   }
-  answer_round(round, reply, now);
+  answer_round(std::move(round), reply);
 }
 
 void Shard::State::update(std::span<WaitingRequest> round, ReplyHeader& reply) {
-  const auto targets = pull_targets(round);
+  choose_targets(round);
   const bool want_norm =
       std::ranges::any_of(round, [](const auto& push) { return push.request.header.want_norm; });
   memory_.begin_update();
   reply.square_sum =
       model_.update(gradients(round), {.scalars = scalars(kept_.pushes() + round.size(), 1),
                                        .want_norm = want_norm,
-                                       .copies = targets});
+                                       .copies = targets_});
   reply.applied = true;
   for (const WaitingRequest& push : round) ledger_.record_applied(push.staleness);
   finish_update(round);
@@ -89,13 +89,14 @@ void Shard::State::replicate(ReplicaMessage::Kind kind) const {
   if (replicate_) replicate_(memory_, kind);
 }
 
-ShardRecord Shard::State::record() const {
-  return {.version = version_,
-          .kept_pushes = kept_.pushes(),
-          .kept_area = kept_.area(),
-          .lr = newest_lr_,
-          .ledger_epoch = ledger_.epoch(),
-          .counts = ledger_.counts()};
+const ShardRecord& Shard::State::record() {
+  record_.version = version_;
+  record_.kept_pushes = kept_.pushes();
+  record_.kept_area = kept_.area();
+  record_.lr = newest_lr_;
+  record_.ledger_epoch = ledger_.epoch();
+  record_.counts.become(ledger_.counts());
+  return record_;
 }
 
 /// Makes what this shard is now what it will be found as.
@@ -144,17 +145,17 @@ void Shard::State::keep(const Request& push, std::uint64_t staleness) {
   kept_.add({.dense = push.dense, .rows = push.rows, .weight = weight_of(staleness)});
 }
 
-void Shard::State::run_apply(Clock::time_point now) {
+void Shard::State::run_apply() {
   std::vector<WaitingRequest> round = take_waiting();
-  const auto targets = pull_targets(round);
+  choose_targets(round);
   memory_.begin_update();
   const double scale = round.front().request.header.scale;
-  model_.update(gradients({}), {.scalars = scalars(kept_.pushes(), scale), .copies = targets});
+  model_.update(gradients({}), {.scalars = scalars(kept_.pushes(), scale), .copies = targets_});
   ReplyHeader reply = held_->reply;
   reply.applied = true;
   held_.reset();
   finish_update(round);
-  answer_round(round, reply, now);
+  answer_round(std::move(round), reply);
 }
 
 void Shard::State::drop_kept() {
@@ -180,19 +181,19 @@ double Shard::State::weight_of(std::uint64_t staleness) const {
 }
 
 /// What is kept, and these, as they enter an update.
-std::vector<PushedGradients> Shard::State::gradients(std::span<const WaitingRequest> pushes) const {
+std::span<const PushedGradients> Shard::State::gradients(std::span<const WaitingRequest> pushes) {
   // Adding a delta is going down a gradient of the opposite sign.
   const double sign = rules_.deltas ? -1 : 1;
   const double factor = sign * factor_of(rules_, kept_.pushes() + pushes.size());
-  std::vector<PushedGradients> all;
-  if (!kept_.empty()) all.push_back(kept_.gradients());
+  gradients_.clear();
+  if (!kept_.empty()) gradients_.push_back(kept_.gradients());
   for (const WaitingRequest& push : pushes) {
-    all.push_back({.dense = push.request.dense,
-                   .rows = push.request.rows,
-                   .weight = weight_of(push.staleness)});
+    gradients_.push_back({.dense = push.request.dense,
+                          .rows = push.request.rows,
+                          .weight = weight_of(push.staleness)});
   }
-  for (PushedGradients& one : all) one.weight *= factor;
-  return all;
+  for (PushedGradients& one : gradients_) one.weight *= factor;
+  return gradients_;
 }
 
 UpdateScalars Shard::State::scalars(std::size_t pushes, double gradient_scale) const {
@@ -204,9 +205,10 @@ UpdateScalars Shard::State::scalars(std::size_t pushes, double gradient_scale) c
 
 /// All that wait, in the order of the workers.
 std::vector<WaitingRequest> Shard::State::take_waiting() {
-  std::vector<WaitingRequest> all;
+  std::vector<WaitingRequest> all = std::exchange(spare_round_, {});
   for (ShardWorker& one : workers_) {
     if (!one.waiting) continue;
+    if (one.waiting->since) one.waiting->held_seconds = seconds_since(*one.waiting->since);
     all.push_back(std::move(*one.waiting));
     one.waiting.reset();
   }
@@ -214,32 +216,31 @@ std::vector<WaitingRequest> Shard::State::take_waiting() {
 }
 
 /// Plain pulls, which an update can serve while its floats are in the cache.
-std::vector<std::span<float>> Shard::State::pull_targets(std::span<WaitingRequest> round) const {
-  std::vector<std::span<float>> targets;
+void Shard::State::choose_targets(std::span<WaitingRequest> round) {
+  targets_.clear();
   for (WaitingRequest& one : round) {
     one.has_copy = one.request.header.pull && copies_.plain();
-    if (one.has_copy) targets.push_back(one.request.pull_into);
+    if (one.has_copy) targets_.push_back(one.request.pull_into);
   }
-  return targets;
 }
 
 /// All is done before the first is answered: whoever gets an answer may submit its next request.
-void Shard::State::answer_round(std::span<const WaitingRequest> round, ReplyHeader reply,
-                                Clock::time_point now) {
-  std::vector<ReplyHeader> replies;
-  for (const WaitingRequest& one : round) {
+void Shard::State::answer_round(std::vector<WaitingRequest> round, const ReplyHeader& reply) {
+  for (WaitingRequest& one : round) {
     if (one.has_copy) {
       copies_.pull_copied(one.request, model_.dense());
     } else if (one.request.header.pull) {
       copies_.pull(one.request, model_.dense());
     }
-    reply.version = version_;
-    reply.staleness = one.staleness;
-    reply.held_seconds = std::chrono::duration<double>(now - one.since).count();
-    replies.push_back(reply);
-    worker(one.request.header.worker).last_reply = reply;
+    one.reply = reply;
+    one.reply.version = version_;
+    one.reply.staleness = one.staleness;
+    one.reply.held_seconds = one.held_seconds;
+    worker(one.request.header.worker).last_reply = one.reply;
   }
-  for (std::size_t i = 0; i < round.size(); ++i) round[i].request.answer(replies[i]);
+  for (const WaitingRequest& one : round) one.request.answer(one.reply);
+  round.clear();
+  spare_round_ = std::move(round);
 }
 
 void Shard::State::answer_at_once(const Request& request, ReplyHeader reply) {

@@ -17,9 +17,11 @@ namespace cohort {
 /// A request that waits for other workers: a push, or while gradients are held an `apply`.
 struct WaitingRequest {
   Request request;
-  Clock::time_point since;
   std::uint64_t staleness = 0;
+  std::optional<Clock::time_point> since = {};  ///< Once it has to wait at all.
+  double held_seconds = 0;                      ///< Until its round was made.
   bool has_copy = false;  ///< The update itself wrote the parameters to pull_into.
+  ReplyHeader reply = {};
 };
 
 /// What a shard knows of a worker.
@@ -67,44 +69,43 @@ struct Shard::State {
   bool repeats_waiting(const RequestHeader& header);
 
   // Taking one.
-  void take(Request request, Clock::time_point now);
-  void take_push(Request request, Clock::time_point now);
+  void take(Request&& request);
+  void take_push(Request&& request);
   void take_late(const Request& request, std::uint64_t staleness);
   void keep_for_next(const Request& push, std::uint64_t staleness);
   void commit_push(const Request& push);
-  void take_apply(Request request, Clock::time_point now);
-  void take_again(Request request);
+  void take_apply(Request&& request);
+  void take_again(Request&& request);
   void serve_rows(const Request& request) const;
   void leave(int number);
   bool can_go_without(int number);
   void refuse_all(const Error& error);
 
   // Rounds.
-  void go_on(Clock::time_point now);
+  void go_on();
   bool round_is_complete() const;
   bool apply_is_complete();
-  void run_round(Clock::time_point now);
+  void run_round();
   void update(std::span<WaitingRequest> round, ReplyHeader& reply);
   void hold(std::span<const WaitingRequest> round, ReplyHeader& reply);
   void finish_update(std::span<const WaitingRequest> round);
-  void run_apply(Clock::time_point now);
+  void run_apply();
   void drop_kept();
   void commit();
   void lose_memory_where_told() const;
   void replicate(ReplicaMessage::Kind kind) const;
-  ShardRecord record() const;
+  const ShardRecord& record();
   void work_is_done(const Request& push);
   void keep(const Request& push, std::uint64_t staleness);
   ReplyHeader count_votes(std::span<const WaitingRequest> round) const;
   double weight_of(std::uint64_t staleness) const;
-  std::vector<PushedGradients> gradients(std::span<const WaitingRequest> pushes) const;
+  std::span<const PushedGradients> gradients(std::span<const WaitingRequest> pushes);
   UpdateScalars scalars(std::size_t pushes, double gradient_scale) const;
 
   // Answers.
   std::vector<WaitingRequest> take_waiting();
-  std::vector<std::span<float>> pull_targets(std::span<WaitingRequest> round) const;
-  void answer_round(std::span<const WaitingRequest> round, ReplyHeader reply,
-                    Clock::time_point now);
+  void choose_targets(std::span<WaitingRequest> round);
+  void answer_round(std::vector<WaitingRequest> round, const ReplyHeader& reply);
   void answer_at_once(const Request& request, ReplyHeader reply);
 
   const ShardRules rules_;
@@ -124,6 +125,12 @@ struct Shard::State {
   bool stop_ = false;           // Somebody was asked to; sync tells it within a round only.
   double newest_lr_ = 0;        // Of the newest push or apply.
   std::uint64_t version_ = 0;
+
+  // Kept from round to round, because fresh memory is slow.
+  ShardRecord record_;                       // The last one committed.
+  std::vector<WaitingRequest> spare_round_;  // Empty.
+  std::vector<std::span<float>> targets_;    // Where the update under way is copied to.
+  std::vector<PushedGradients> gradients_;   // That enter it.
 };
 
 }  // namespace cohort

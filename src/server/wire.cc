@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint32_t kMark =
     0xC0405000U + static_cast<std::uint32_t>(sizeof(RequestHeader) + sizeof(ReplyHeader));
 
+/// In front of the RequestHeader.
 struct RequestFrame {
   std::uint32_t mark = kMark;  // These two come first: see kind_of().
   WireKind kind = WireKind::exchange;
@@ -21,7 +22,6 @@ struct RequestFrame {
   std::uint32_t wanted = 0;
   std::uint64_t pieces = 0;
   std::uint64_t number = 0;
-  RequestHeader header;
 };
 
 struct RowsFrame {
@@ -32,6 +32,7 @@ struct RowsFrame {
 
 constexpr std::uint32_t kNoError = 0xFFFFFFFF;
 
+/// In front of the ReplyHeader.
 struct ReplyFrame {
   std::uint32_t mark = kMark;
   std::uint32_t error = kNoError;
@@ -39,10 +40,10 @@ struct ReplyFrame {
   std::uint64_t pulled_bytes = 0;
   std::uint64_t row_floats = 0;
   std::uint64_t text_bytes = 0;
-  ReplyHeader header;
 };
-static_assert(sizeof(ReplyFrame) <= kReplyBytes && sizeof(ReplyFrame) % sizeof(float) == 0);
-static_assert(sizeof(RequestFrame) % sizeof(float) == 0);
+static_assert(sizeof(ReplyFrame) + sizeof(ReplyHeader) == kReplyHeadBytes);
+static_assert(kReplyHeadBytes <= kReplyBytes && kReplyHeadBytes % sizeof(float) == 0);
+static_assert((sizeof(RequestFrame) + sizeof(RequestHeader)) % sizeof(float) == 0);
 
 /// Where the flags of the headers are.
 constexpr std::size_t kRequestFlags[] = {
@@ -75,14 +76,12 @@ void check_mark(std::uint32_t mark) {
 void write_request(std::vector<std::byte>& bytes, const WireHead& head,
                    std::span<const RowsPushed> rows, std::span<const RowsWanted> wanted,
                    std::span<const Claim> pieces) {
-  RequestFrame frame;
-  frame.kind = head.kind;
-  frame.number = head.number;
-  frame.rows = static_cast<std::uint32_t>(rows.size());
-  frame.wanted = static_cast<std::uint32_t>(wanted.size());
-  frame.pieces = pieces.size();
-  frame.header = head.header;
-  append(bytes, frame);
+  append(bytes, RequestFrame{.kind = head.kind,
+                             .rows = static_cast<std::uint32_t>(rows.size()),
+                             .wanted = static_cast<std::uint32_t>(wanted.size()),
+                             .pieces = pieces.size(),
+                             .number = head.number});
+  append(bytes, head.header);
   append_all(bytes, pieces);
   const auto frame_of = [](std::uint32_t table, std::size_t count, std::size_t floats) {
     return RowsFrame{table, static_cast<std::uint32_t>(count),
@@ -107,7 +106,7 @@ WireKind kind_of(std::span<const std::byte> request) {
 
 WireRequest read_request(std::span<const std::byte> bytes) {
   MessageReader reader(bytes);
-  check_flags(bytes.subspan(std::min(bytes.size(), offsetof(RequestFrame, header))), kRequestFlags);
+  check_flags(bytes.subspan(std::min(bytes.size(), sizeof(RequestFrame))), kRequestFlags);
   const auto frame = reader.take<RequestFrame>();
   check_mark(frame.mark);
   if (frame.kind > WireKind::lost_worker) {
@@ -117,7 +116,7 @@ WireRequest read_request(std::span<const std::byte> bytes) {
   WireRequest request;
   request.kind = frame.kind;
   request.number = frame.number;
-  request.header = frame.header;
+  reader.take_into(request.header);
   if (frame.pieces > reader.rest().size() / sizeof(Claim)) {
     fail(ErrorCode::corrupt, "A push names more pieces of work than its message can.");
   }
@@ -147,30 +146,30 @@ std::size_t wanted_floats(const WireRequest& request) {
 
 std::span<std::byte> begin_reply(std::span<std::byte> bytes, const ReplyHeader& header,
                                  std::uint64_t pulled_bytes, std::size_t row_floats) {
-  ReplyFrame frame;
-  frame.pulled_bytes = pulled_bytes;
-  frame.row_floats = row_floats;
-  frame.header = header;
+  const ReplyFrame frame{.pulled_bytes = pulled_bytes, .row_floats = row_floats};
   std::memcpy(bytes.data(), &frame, sizeof frame);
-  return bytes.first(sizeof frame);
+  std::memcpy(bytes.data() + sizeof frame, &header, sizeof header);
+  return bytes.first(kReplyHeadBytes);
 }
 
 std::size_t write_error(std::span<std::byte> bytes, const Error& error) {
   const std::string text = error.what();
-  ReplyFrame frame;
-  frame.error = static_cast<std::uint32_t>(error.code());
-  frame.error_rank = error.rank().value_or(-1);
-  frame.text_bytes = std::min(text.size(), bytes.size() - sizeof frame);
-  std::memcpy(bytes.data(), &frame, sizeof frame);
-  std::memcpy(bytes.data() + sizeof frame, text.data(), frame.text_bytes);
-  return sizeof frame + frame.text_bytes;
+  const auto head = begin_reply(bytes, {}, 0, 0);
+  const ReplyFrame frame{.error = static_cast<std::uint32_t>(error.code()),
+                         .error_rank = error.rank().value_or(-1),
+                         .text_bytes = std::min(text.size(), bytes.size() - head.size())};
+  std::memcpy(head.data(), &frame, sizeof frame);
+  std::memcpy(bytes.data() + head.size(), text.data(), frame.text_bytes);
+  return head.size() + frame.text_bytes;
 }
 
 WireReply read_reply(std::span<const std::byte> bytes) {
   MessageReader reader(bytes);
-  check_flags(bytes.subspan(std::min(bytes.size(), offsetof(ReplyFrame, header))), kReplyFlags);
+  check_flags(bytes.subspan(std::min(bytes.size(), sizeof(ReplyFrame))), kReplyFlags);
   const auto frame = reader.take<ReplyFrame>();
   check_mark(frame.mark);
+  WireReply reply;
+  reader.take_into(reply.header);
   if (frame.error != kNoError) {
     if (frame.error > static_cast<std::uint32_t>(ErrorCode::cancelled)) {
       fail(ErrorCode::corrupt, "A server refused a request with the unknown code {}.", frame.error);
@@ -180,8 +179,6 @@ WireReply read_reply(std::span<const std::byte> bytes) {
     if (frame.error_rank >= 0) error.about_rank(static_cast<int>(frame.error_rank));
     throw error;
   }
-  WireReply reply;
-  reply.header = frame.header;
   reply.pulled_bytes = frame.pulled_bytes;
   reply.rows = reader.take_all<float>(frame.row_floats);
   reply.rest = reader.rest();

@@ -71,7 +71,8 @@ struct WireReply {
 /// The bytes before the rows' floats, which follow.
 std::span<std::byte> begin_reply(std::span<std::byte> bytes, const ReplyHeader& header,
                                  std::uint64_t pulled_bytes, std::size_t row_floats);
-constexpr std::size_t kReplyBytes = 256;  ///< Room that is enough for what begin_reply() writes.
+constexpr std::size_t kReplyHeadBytes = 40 + sizeof(ReplyHeader);  ///< That begin_reply() writes.
+constexpr std::size_t kReplyBytes = 256;  ///< Room that is enough for it, and for an error's text.
 std::size_t write_error(std::span<std::byte> bytes, const Error& error);
 
 /// Throws the error where the reply is one.
