@@ -36,11 +36,9 @@ void CheckedFile::write(std::string_view bytes) {
   }
 }
 
-Manifest::File CheckedFile::finish() {
+void CheckedFile::sync() {
   failpoint("checkpoint.sync");
   if (::fsync(fd_.get()) != 0) fail_errno("cannot sync " + path_.string());
-  fd_ = UniqueFd();
-  return written_;
 }
 
 }  // namespace cohort

@@ -15,9 +15,10 @@ class CheckedFile {
   CheckedFile(const std::filesystem::path& folder, const std::string& name);
 
   void write(std::string_view bytes);
+  const Manifest::File& written() const { return written_; }
 
-  /// Returns when the bytes are on the disk. The last call.
-  Manifest::File finish();
+  /// Returns when the bytes are on the disk.
+  void sync();
 
  private:
   const std::filesystem::path path_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <utility>
 
 #include "base/fail.h"
@@ -48,23 +49,26 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return entries;
 }
 
+/// Nothing is synced before all is written: the first sync then brings most of the others' bytes
+/// and names along, and the disk's journal is not ended once for every file.
 void write_files(const fs::path& folder, const CheckpointContent& content) {
   Manifest manifest{.step = content.step};
+  std::vector<std::unique_ptr<CheckedFile>> files;
+  const auto create = [&](const std::string& name) -> CheckedFile& {
+    return *files.emplace_back(std::make_unique<CheckedFile>(folder, name));
+  };
   for (const CheckpointContent::File& file : content.files) {
     failpoint("checkpoint.file");
-    CheckedFile out(folder, file.name);
+    CheckedFile& out = create(file.name);
     write_safetensors([&](std::string_view bytes) { out.write(bytes); }, folder / file.name,
                       file.tensors, file.metadata);
-    manifest.files.push_back(out.finish());
   }
   failpoint("checkpoint.state");
-  CheckedFile state(folder, kStateName);
-  state.write(content.state);
-  manifest.files.push_back(state.finish());
+  create(kStateName).write(content.state);
+  for (const auto& file : files) manifest.files.push_back(file->written());
   failpoint("checkpoint.manifest");
-  CheckedFile out(folder, kManifestName);
-  out.write(to_text(manifest));
-  out.finish();
+  create(kManifestName).write(to_text(manifest));
+  for (const auto& file : files) file->sync();
 }
 
 }  // namespace
