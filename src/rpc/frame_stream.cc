@@ -62,4 +62,9 @@ void FrameReader::take(const rpc::Frame& frame) {
   message_.insert(message_.end(), bytes, bytes + data.size());
 }
 
+void FrameReader::take_whole(const rpc::Frame& frame) {
+  take(frame);
+  if (!complete()) fail(ErrorCode::corrupt, "A message ends too early.");
+}
+
 }  // namespace cohort

@@ -20,6 +20,9 @@ class FrameWriter {
   /// Throws Error(invalid) for a frame size that receivers would refuse.
   FrameWriter(MessageParts parts, std::size_t frame_bytes);
 
+  /// Of the whole message.
+  std::uint64_t total() const { return total_; }
+
   /// Makes `frame` the next one; true when it is the last. A message has at least one frame.
   bool fill(rpc::Frame& frame);
 
@@ -40,6 +43,8 @@ class FrameReader {
   /// Throws Error(invalid) for a message above the limit, before any memory is taken for it, and
   /// Error(corrupt) for a stream that is longer than it said.
   void take(const rpc::Frame& frame);
+  /// The same of a frame that must be the whole message.
+  void take_whole(const rpc::Frame& frame);
 
   /// Whether the whole message is there.
   bool complete() const { return started_ && message_.size() == total_; }

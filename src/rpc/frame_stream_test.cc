@@ -59,6 +59,15 @@ TEST(FrameReader, RefusesMoreThanWasAnnounced) {
   EXPECT_EQ(refusal(after_the_end, frame(0, "")), ErrorCode::corrupt);
 }
 
+TEST(FrameReader, TakesAWholeMessageOfOneFrameOnly) {
+  FrameReader reader(100), too_short(100), too_small(2);
+  reader.take_whole(frame(3, "abc"));
+  EXPECT_TRUE(reader.complete());
+  EXPECT_THROW(too_short.take_whole(frame(4, "abc")), Error);
+  EXPECT_THROW(too_small.take_whole(frame(3, "abc")), Error);
+  EXPECT_EQ(too_small.message().capacity(), 0u);
+}
+
 TEST(FrameReader, RefusesFramesThatBringNothing) {
   FrameReader reader(100);
   EXPECT_EQ(refusal(reader, frame(3, "")), ErrorCode::corrupt);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,7 +17,8 @@ namespace cohort {
 
 /// Calls between processes by gRPC; nobody outside this folder sees gRPC itself. A call sends one
 /// message of bytes and gets one back. Messages travel as streams of frames of bounded size, so
-/// they may be large, and never larger than the receiver's limit.
+/// they may be large, and never larger than the receiver's limit; where both are known to be small,
+/// as one frame each.
 
 using Bytes = std::vector<std::byte>;
 
@@ -64,6 +66,10 @@ class RpcServer {
   std::unique_ptr<State> state_;
 };
 
+/// Messages of up to so many bytes are small: as one message each they are quicker than as streams.
+inline constexpr std::size_t kSmallMessage = 512 << 10;
+inline constexpr std::size_t kReplyOfAnySize = std::numeric_limits<std::size_t>::max();
+
 /// A connection to an RpcServer. Any thread may use it; several calls may be under way.
 class RpcClient {
  public:
@@ -83,9 +89,13 @@ class RpcClient {
   RpcClient(const RpcClient&) = delete;
   RpcClient& operator=(const RpcClient&) = delete;
 
-  /// The parts must stay unchanged until the call is done.
-  std::unique_ptr<Pending> start(const MessageParts& parts, Deadline deadline);
-  Bytes call(const MessageParts& parts, Deadline deadline);
+  /// The parts must stay unchanged until the call is done. `reply_bytes`: no more than about so
+  /// many will come back. Where that is known, and both messages are small, the call is quicker;
+  /// a reply that turns out to be larger comes all the same, up to a limit of 64 MiB.
+  std::unique_ptr<Pending> start(const MessageParts& parts, Deadline deadline,
+                                 std::size_t reply_bytes = kReplyOfAnySize);
+  Bytes call(const MessageParts& parts, Deadline deadline,
+             std::size_t reply_bytes = kReplyOfAnySize);
 
   /// Bytes of all messages and frame headers so far.
   std::uint64_t bytes_sent() const;

@@ -2,33 +2,23 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/create_channel.h>
 
-#include <atomic>
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
 
 #include "base/fail.h"
-#include "frames.grpc.pb.h"
 #include "rpc/call_status.h"
+#include "rpc/client_connection.h"
 #include "rpc/frame_stream.h"
 #include "rpc/hold_callbacks.h"
 #include "rpc/rpc.h"
 #include "rpc/silence_grpc.h"
+#include "rpc/small_client_call.h"
 
 namespace cohort {
 
 namespace {
-
-/// What the calls of a client share; it lives until the last of them is over.
-struct Connection {
-  Connection(const std::string& to, const RpcOptions& how) : address(to), options(how) {}
-
-  const std::string address;
-  const RpcOptions options;
-  std::unique_ptr<rpc::Frames::Stub> stub;
-  std::atomic<std::uint64_t> bytes_sent = 0;
-  std::atomic<std::uint64_t> bytes_received = 0;
-};
 
 std::shared_ptr<grpc::Channel> connect(const std::string& address) {
   silence_grpc();
@@ -44,17 +34,11 @@ std::shared_ptr<grpc::Channel> connect(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-gpr_timespec time_of(Deadline deadline) {
-  using std::chrono::duration_cast, std::chrono::nanoseconds;
-  const auto left = duration_cast<nanoseconds>(deadline.remaining()).count();
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(left, GPR_TIMESPAN));
-}
-
 /// One call as gRPC drives it, from begin() to OnDone(), until which it keeps itself alive. gRPC
 /// calls one On… of a kind at a time, on threads of its own.
 class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame> {
  public:
-  ClientCall(std::shared_ptr<Connection> connection, const MessageParts& parts)
+  ClientCall(std::shared_ptr<ClientConnection> connection, const MessageParts& parts)
       : connection_(std::move(connection)),
         writer_(parts, connection_->options.frame_bytes),
         reader_(connection_->options.max_message_bytes) {}
@@ -101,15 +85,17 @@ class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame> 
   void OnDone(const grpc::Status& status) override {
     // Declared before the lock: what it keeps alive has the mutex in it.
     const auto self = std::move(self_);
-    const std::lock_guard lock(mutex_);
-    if (!failure_ && !status.ok()) {
-      failure_ = error_of(status, "The server at " + connection_->address);
-    } else if (!failure_ && !reader_.complete()) {
-      failure_ = Error(ErrorCode::corrupt,
-                       "The answer of the server at " + connection_->address + " ends too early.");
+    {
+      const std::lock_guard lock(mutex_);
+      if (!failure_ && !status.ok()) {
+        failure_ = error_of(status, connection_->server());
+      } else if (!failure_ && !reader_.complete()) {
+        failure_ = Error(ErrorCode::corrupt, "The answer of the server at " + connection_->address +
+                                                 " ends too early.");
+      }
+      done_ = true;
     }
-    done_ = true;
-    ended_.notify_all();
+    ended_.notify_all();  // Whoever is woken finds the mutex free.
   }
 
  private:
@@ -137,7 +123,7 @@ class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame> 
     }
   }
 
-  const std::shared_ptr<Connection> connection_;
+  const std::shared_ptr<ClientConnection> connection_;
   std::shared_ptr<ClientCall> self_;
   grpc::ClientContext context_;
   rpc::Frame sending_;
@@ -167,8 +153,14 @@ class PendingCall final : public RpcClient::Pending {
 
 }  // namespace
 
-struct RpcClient::State : Connection {
-  using Connection::Connection;
+gpr_timespec time_of(Deadline deadline) {
+  using std::chrono::duration_cast, std::chrono::nanoseconds;
+  const auto left = duration_cast<nanoseconds>(deadline.remaining()).count();
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(left, GPR_TIMESPAN));
+}
+
+struct RpcClient::State : ClientConnection {
+  using ClientConnection::ClientConnection;
 };
 
 RpcClient::RpcClient(const std::string& address, const RpcOptions& options)
@@ -178,14 +170,20 @@ RpcClient::RpcClient(const std::string& address, const RpcOptions& options)
 
 RpcClient::~RpcClient() = default;
 
-std::unique_ptr<RpcClient::Pending> RpcClient::start(const MessageParts& parts, Deadline deadline) {
+std::unique_ptr<RpcClient::Pending> RpcClient::start(const MessageParts& parts, Deadline deadline,
+                                                     std::size_t reply_bytes) {
+  std::size_t request_bytes = 0;
+  for (const auto& part : parts) request_bytes += part.size();
+  if (std::max(request_bytes, reply_bytes) <= kSmallMessage) {
+    return start_small_call(state_, parts, deadline);
+  }
   auto call = std::make_shared<ClientCall>(state_, parts);
   call->begin(call, deadline);
   return std::make_unique<PendingCall>(std::move(call));
 }
 
-Bytes RpcClient::call(const MessageParts& parts, Deadline deadline) {
-  return std::move(start(parts, deadline)->wait());
+Bytes RpcClient::call(const MessageParts& parts, Deadline deadline, std::size_t reply_bytes) {
+  return std::move(start(parts, deadline, reply_bytes)->wait());
 }
 
 std::uint64_t RpcClient::bytes_sent() const {

@@ -14,6 +14,7 @@
 #include "rpc/hold_callbacks.h"
 #include "rpc/rpc.h"
 #include "rpc/silence_grpc.h"
+#include "rpc/small_server_call.h"
 
 namespace cohort {
 namespace {
@@ -164,6 +165,11 @@ class FrameService final : public rpc::Frames::CallbackService {
     auto call = std::make_shared<ServerCall>(handler_, options_);
     call->begin(call);
     return call.get();
+  }
+
+  grpc::ServerUnaryReactor* SmallCall(grpc::CallbackServerContext*, const rpc::Frame* request,
+                                      rpc::Frame* reply) override {
+    return begin_small_call(*request, *reply, handler_, options_);
   }
 
  private:

@@ -104,6 +104,13 @@ TEST_P(RpcAddressTest, EchoesMessagesOfAllSizes) {
 INSTANTIATE_TEST_SUITE_P(Addresses, RpcAddressTest, ::testing::Values("unix", "127.0.0.1:0"),
                          [](const auto& test) { return test.param[0] == 'u' ? "Unix" : "Tcp"; });
 
+/// What every call promises, as a stream and as one message each way: by what the caller says of
+/// the reply's size.
+class RpcWays : public ::testing::TestWithParam<std::size_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Ways, RpcWays, ::testing::Values(kReplyOfAnySize, 0),
+                         [](const auto& test) { return test.param == 0 ? "Small" : "Stream"; });
+
 TEST(Rpc, TellsThePortThatTheKernelPicked) {
   RpcServer server("127.0.0.1:0", echo);
   EXPECT_THAT(server.address(), ::testing::MatchesRegex("127.0.0.1:[1-9][0-9]*"));
@@ -122,7 +129,7 @@ TEST(Rpc, SendsPartsOneAfterTheOtherInFramesOfAnySize) {
   EXPECT_EQ(reply, text("one and a rather longer two"));
 }
 
-TEST(Rpc, AnswersManyCallsOfManyThreads) {
+TEST_P(RpcWays, AnswersManyCallsOfManyThreads) {
   RpcServer server("unix", echo);
   RpcClient client(server.address());
   std::atomic<int> right = 0;
@@ -132,7 +139,7 @@ TEST(Rpc, AnswersManyCallsOfManyThreads) {
       threads.emplace_back([&, thread] {
         for (unsigned call = 0; call < 50; ++call) {
           const Bytes sent = message(100 * call, thread * 100 + call);
-          right += client.call(parts_of(sent), soon()) == sent;
+          right += client.call(parts_of(sent), soon(), GetParam()) == sent;
         }
       });
     }
@@ -160,43 +167,43 @@ TEST(Rpc, AnswersLaterAndInAnyOrderFromAnotherThread) {
   sent_off.get_future().wait();
 }
 
-TEST(Rpc, CarriesTheErrorOfTheServer) {
+TEST_P(RpcWays, CarriesTheErrorOfTheServer) {
   RpcServer server("unix", [](std::unique_ptr<RpcCall> call) {
     call->fail(Error(ErrorCode::diverged, "The loss of worker 3 is nän.").about_rank(3));
   });
   RpcClient client(server.address());
-  const Error error = error_from([&] { client.call({}, soon()); });
+  const Error error = error_from([&] { client.call({}, soon(), GetParam()); });
   EXPECT_EQ(error.code(), ErrorCode::diverged);
   EXPECT_STREQ(error.what(), "The loss of worker 3 is nän.");
   EXPECT_EQ(error.rank(), 3);
 }
 
-TEST(Rpc, CutsTheTextOfAnEndlessError) {
+TEST_P(RpcWays, CutsTheTextOfAnEndlessError) {
   RpcServer server("unix", [](std::unique_ptr<RpcCall> call) {
     call->fail(Error(ErrorCode::io, std::string(100'000, 'x')));
   });
   RpcClient client(server.address());
-  const Error error = error_from([&] { client.call({}, soon()); });
+  const Error error = error_from([&] { client.call({}, soon(), GetParam()); });
   EXPECT_EQ(error.code(), ErrorCode::io);
   EXPECT_THAT(error.what(), HasSubstr("xxxx"));
 }
 
-TEST(Rpc, GivesUpAtTheDeadline) {
+TEST_P(RpcWays, GivesUpAtTheDeadline) {
   Mailbox mailbox;
   RpcServer server("unix", mailbox.handler());
   RpcClient client(server.address());
-  const auto first = client.start({}, soon());
+  const auto first = client.start({}, soon(), GetParam());
   const auto held = mailbox.take();
-  EXPECT_EQ(error_from([&] { client.call({}, Deadline::in_seconds(0.1)); }).code(),
+  EXPECT_EQ(error_from([&] { client.call({}, Deadline::in_seconds(0.1), GetParam()); }).code(),
             ErrorCode::timeout);
   EXPECT_FALSE(first->done());
 }
 
-TEST(Rpc, LetsGoOfAnAnswerThatNobodyWaitsFor) {
+TEST_P(RpcWays, LetsGoOfAnAnswerThatNobodyWaitsFor) {
   Mailbox mailbox;
   RpcServer server("unix", mailbox.handler());
   RpcClient client(server.address());
-  auto cancelled = client.start({}, soon());
+  auto cancelled = client.start({}, soon(), GetParam());
   const auto call = mailbox.take();
   cancelled.reset();
   const Bytes late = text("late");
@@ -205,47 +212,47 @@ TEST(Rpc, LetsGoOfAnAnswerThatNobodyWaitsFor) {
   released.get_future().wait();
 }
 
-TEST(Rpc, LosesItsServer) {
+TEST_P(RpcWays, LosesItsServer) {
   Mailbox mailbox;
   auto server = std::make_unique<RpcServer>("unix", mailbox.handler());
   RpcClient client(server->address());
-  const auto first = client.start({}, soon());
-  const auto second = client.start({}, soon());
+  const auto first = client.start({}, soon(), GetParam());
+  const auto second = client.start({}, soon(), GetParam());
   const auto held = mailbox.take();
   server.reset();
   EXPECT_EQ(error_from([&] { first->wait(); }).code(), ErrorCode::peer_lost);
   EXPECT_EQ(error_from([&] { second->wait(); }).code(), ErrorCode::peer_lost);
-  EXPECT_EQ(error_from([&] { client.call({}, soon()); }).code(), ErrorCode::peer_lost);
+  EXPECT_EQ(error_from([&] { client.call({}, soon(), GetParam()); }).code(), ErrorCode::peer_lost);
   // A call that outlives its server can be answered; nobody hears it.
   bool released = false;
   held->reply({}, [&] { released = true; });
   EXPECT_TRUE(released);
 }
 
-TEST(Rpc, FindsNobody) {
+TEST_P(RpcWays, FindsNobody) {
   for (const char* address : {"unix-abstract:cohort-nobody", "127.0.0.1:1"}) {
     RpcClient client(address);
     const Deadline deadline = soon();
-    const Error error = error_from([&] { client.call({}, deadline); });
+    const Error error = error_from([&] { client.call({}, deadline, GetParam()); });
     EXPECT_EQ(error.code(), ErrorCode::peer_lost);
     EXPECT_THAT(error.what(), HasSubstr(address));
     EXPECT_FALSE(deadline.passed());
   }
 }
 
-TEST(Rpc, ReachesAServerThatCameBack) {
+TEST_P(RpcWays, ReachesAServerThatCameBack) {
   auto server = std::make_unique<RpcServer>("127.0.0.1:0", echo);
   const std::string address = server->address();
   RpcClient client(address);
-  EXPECT_EQ(client.call({}, soon()), Bytes());
+  EXPECT_EQ(client.call({}, soon(), GetParam()), Bytes());
   server.reset();
-  EXPECT_EQ(error_from([&] { client.call({}, soon()); }).code(), ErrorCode::peer_lost);
+  EXPECT_EQ(error_from([&] { client.call({}, soon(), GetParam()); }).code(), ErrorCode::peer_lost);
   server = std::make_unique<RpcServer>(address, echo);
   const Deadline deadline = soon();
   bool reached = false;
   while (!reached && !deadline.passed()) {
     try {
-      client.call({}, deadline);
+      client.call({}, deadline, GetParam());
       reached = true;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::peer_lost);
@@ -254,19 +261,62 @@ TEST(Rpc, ReachesAServerThatCameBack) {
   EXPECT_TRUE(reached);
 }
 
-TEST(Rpc, RefusesMessagesAboveTheLimit) {
+TEST_P(RpcWays, RefusesMessagesAboveTheLimit) {
   const Bytes large = message(1001), fitting = message(1000);
   RpcServer server("unix", echo, {.max_message_bytes = 1000});
   RpcClient client(server.address());
-  EXPECT_EQ(client.call(parts_of(fitting), soon()), fitting);
-  const Error refused = error_from([&] { client.call(parts_of(large), soon()); });
+  EXPECT_EQ(client.call(parts_of(fitting), soon(), GetParam()), fitting);
+  const Error refused = error_from([&] { client.call(parts_of(large), soon(), GetParam()); });
   EXPECT_EQ(refused.code(), ErrorCode::invalid);
   EXPECT_THAT(refused.what(), HasSubstr("1001"));
 
   RpcClient careful(server.address(), {.max_message_bytes = 999});
-  const Error answer = error_from([&] { careful.call(parts_of(fitting), soon()); });
+  const Error answer = error_from([&] { careful.call(parts_of(fitting), soon(), GetParam()); });
   EXPECT_EQ(answer.code(), ErrorCode::invalid);
   EXPECT_THAT(answer.what(), HasSubstr("999"));
+}
+
+TEST(Rpc, BringsAReplyThatIsLargerThanItsCallerSaid) {
+  const Bytes large = message(kLarge / 2);
+  RpcServer server("unix", [&](std::unique_ptr<RpcCall> call) { call->reply(parts_of(large)); });
+  RpcClient client(server.address());
+  EXPECT_TRUE(client.call({}, soon(), 1) == large);
+}
+
+TEST(Rpc, RefusesAReplyThatNoOneMessageCanBring) {
+  const Bytes piece(1 << 20);
+  const MessageParts parts(65, piece);
+  RpcServer server("unix", [&](std::unique_ptr<RpcCall> call) {
+    bool released = false;
+    call->reply(parts, [&] { released = true; });
+    EXPECT_TRUE(released);
+  });
+  RpcClient client(server.address());
+  const Error error = error_from([&] { client.call({}, soon(), 1); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid);
+  EXPECT_THAT(error.what(), HasSubstr(std::to_string(65 << 20)));
+}
+
+TEST(Rpc, TakesSmallAndLargeCallsOfOneClientInTurn) {
+  std::mutex mutex;
+  std::vector<std::size_t> come;
+  RpcServer server("unix", [&](std::unique_ptr<RpcCall> call) {
+    {
+      const std::lock_guard lock(mutex);
+      come.push_back(call->request().size());
+    }
+    call->reply({});
+  });
+  RpcClient client(server.address());
+  std::vector<std::size_t> sent;
+  for (const std::size_t size : {std::size_t{1}, kSmallMessage + 1, std::size_t{2}, kSmallMessage,
+                                 kSmallMessage + 2, std::size_t{3}}) {
+    const Bytes bytes = message(size);
+    client.call(parts_of(bytes), soon(), 0);
+    sent.push_back(size);
+  }
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(come, sent);
 }
 
 TEST(Rpc, RefusesFramesThatNobodyWouldTake) {
@@ -277,15 +327,15 @@ TEST(Rpc, RefusesFramesThatNobodyWouldTake) {
   }
 }
 
-TEST(Rpc, FailsACallThatIsDroppedUnanswered) {
+TEST_P(RpcWays, FailsACallThatIsDroppedUnanswered) {
   RpcServer server("unix", [](std::unique_ptr<RpcCall>) {});
   RpcClient client(server.address());
-  const Error error = error_from([&] { client.call({}, soon()); });
+  const Error error = error_from([&] { client.call({}, soon(), GetParam()); });
   EXPECT_EQ(error.code(), ErrorCode::peer_lost);
   EXPECT_THAT(error.what(), HasSubstr("without an answer"));
 }
 
-TEST(Rpc, ForgetsACallThatIsCancelled) {
+TEST_P(RpcWays, ForgetsACallThatIsCancelled) {
   const Bytes large = message(kLarge), small = text("held"), next = text("next");
   Mailbox mailbox;
   RpcServer server("unix", [&, hold = mailbox.handler()](std::unique_ptr<RpcCall> call) {
@@ -297,13 +347,13 @@ TEST(Rpc, ForgetsACallThatIsCancelled) {
   RpcClient client(server.address());
   {
     const Bytes gone_soon = large;
-    const auto cancelled = client.start(parts_of(gone_soon), soon());
+    const auto cancelled = client.start(parts_of(gone_soon), soon(), GetParam());
   }
-  auto cancelled = client.start(parts_of(small), soon());
+  auto cancelled = client.start(parts_of(small), soon(), GetParam());
   const auto held = mailbox.take();
   cancelled.reset();
   // The server goes on for others.
-  EXPECT_EQ(client.call(parts_of(next), soon()), Bytes());
+  EXPECT_EQ(client.call(parts_of(next), soon(), GetParam()), Bytes());
   held->reply(parts_of(small));
 }
 

@@ -46,7 +46,9 @@ class RpcLink : public ServerLink {
     }
     wanted_.assign(request.wanted.begin(), request.wanted.end());
     may_try_again_ = request.kind == WireKind::exchange;
-    pending_ = client_.start(parts_, timeout.deadline());
+    reply_bytes_ = kReplyBytes + (request.header.pull ? outgoing_.size_bytes() : 0);
+    for (const RowsWanted& wanted : wanted_) reply_bytes_ += wanted.values.size_bytes();
+    pending_ = client_.start(parts_, timeout.deadline(), reply_bytes_);
   }
 
   LinkReply wait(const Timeout& timeout) override {
@@ -72,7 +74,7 @@ class RpcLink : public ServerLink {
     constexpr Duration kPause = std::chrono::milliseconds(20);
     check_server(watch_, address_);
     std::this_thread::sleep_for(std::min(kPause, deadline.remaining()));
-    pending_ = client_.start(parts_, deadline);
+    pending_ = client_.start(parts_, deadline, reply_bytes_);
   }
 
   const ServerAddress address_;
@@ -83,6 +85,7 @@ class RpcLink : public ServerLink {
   Bytes message_;
   MessageParts parts_;
   std::vector<RowsWanted> wanted_;
+  std::size_t reply_bytes_ = 0;  // About so many.
   bool may_try_again_ = false;
   std::unique_ptr<RpcClient::Pending> pending_;
 };

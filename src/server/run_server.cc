@@ -63,7 +63,8 @@ class Server {
     if (options_.replicas > 1) replicate();
     while (!desk_.all_have_left()) {
       const auto has_visitors = [&] { return memory_.has_visitors() || rpc_.has_visitors(); };
-      if (!wait_.look_often(has_visitors)) {
+      // Those who come by gRPC bring a thread that needs the core.
+      if (!memory_came_ || !wait_.look_often(has_visitors)) {
         wait_.sleep_until(memory_.bell(), has_visitors, Deadline::in(kLookAround), [] {});
       }
       take_all();
@@ -72,6 +73,7 @@ class Server {
   }
 
   void take_all() {
+    memory_came_ = memory_.has_visitors();
     rpc_.take_all();
     memory_.take_all();
   }
@@ -135,6 +137,7 @@ class Server {
   RpcDoor rpc_;
   SharedWait wait_;
   Deadline appear_by_;
+  bool memory_came_ = false;  // The last visitors, or some of them, came through the memory.
   Clock::time_point look_around_at_ = Clock::now() + kLookAround;
 };
 

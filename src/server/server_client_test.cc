@@ -134,6 +134,30 @@ TEST_P(BothWays, RowsTravelAlone) {
   client.close();
 }
 
+TEST_P(BothWays, ASmallRequestSeesTheLargeOneBeforeIt) {
+  constexpr std::size_t kLargeDense = kSmallMessage;  // In floats: four times as many bytes.
+  Servers running(1, 1, ShardRules::Consistency::async);
+  ClientOptions options = client_options(0, 1, kLargeDense, GetParam());
+  options.tables = {{10, 1}};
+  ServerClient client(options, running.store);
+  client.initialise(model_of(std::vector<float>(kLargeDense), {std::vector<float>(10)}));
+  for (int step = 1; step <= 10; ++step) {
+    std::ranges::fill(client.outgoing(), 1.0F);
+    Exchange push = push_and_pull();
+    push.pull = step % 2 == 0;
+    push.rows = {{{3}, {1.0F}}};
+    client.exchange(push);
+    std::vector<float> row(1);
+    client.pull_rows(0, std::vector<std::uint32_t>{3}, row);
+    EXPECT_EQ(row[0], -static_cast<float>(step));
+    if (!push.pull) client.exchange(pull_only());
+    EXPECT_EQ(client.incoming().back(), -static_cast<float>(step));
+  }
+  client.close();
+  EXPECT_EQ(running.results()[0].counts.applied, 10U);
+  EXPECT_EQ(running.results()[0].counts.duplicates, 0U);
+}
+
 TEST_P(BothWays, RowsThatNeedMoreRoomGetIt) {
   constexpr std::uint32_t kRows = 20000, kWidth = 8;
   Servers running(1, 1, ShardRules::Consistency::sync);

@@ -9,6 +9,7 @@
 #include "server/process_test_support.h"
 #include "server/run_server.h"
 #include "server/server_client.h"
+#include "server/server_link.h"
 #include "server/server_test_support.h"
 
 namespace cohort {
@@ -97,6 +98,52 @@ void lose_a_worker_in_step(bool memory) {
   server.get();
 }
 
+/// Returns when a push of worker 1 waits at the server: then it refuses everything else of it.
+void wait_until_its_push_waits(Store& store) {
+  const auto server = server_address_from(store.get(server_key(0), Deadline::in(kTestTimeout)));
+  RpcClient client(server.rpc);
+  WireHead other;
+  other.header.worker = 1;
+  for (other.number = 1;; ++other.number) {
+    Bytes message;
+    write_request(message, other, {}, {});
+    try {
+      client.call({message}, Deadline::in(kTestTimeout));
+    } catch (const Error& error) {
+      return require(std::string(error.what()).find("not answered yet") != std::string::npos,
+                     error.what());
+    }
+  }
+}
+
+/// Worker 1 is killed in the middle of a call. Its push may still count, in a whole step.
+void lose_a_worker_in_its_call() {
+  StoreServer store("127.0.0.1", 0);
+  const pid_t victim = start_process(store, [](Store& mine) {
+    ServerClient client(client_of(1, 1, false), mine);
+    push_ones(client, kSteps + 1);
+  });
+  store.start();
+  auto server = serve(store, server_with_quorum(0, 2, ShardRules::Consistency::sync));
+  TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTestTimeout));
+  ServerClient client(client_of(0, 1, false), mine);
+  client.initialise(model_of(std::vector<float>(kDense)));
+  push_ones(client, kSteps);
+  wait_until_its_push_waits(mine);
+  ::kill(victim, SIGKILL);
+  require(signal_that_ended(victim) == SIGKILL, "the worker was not killed");
+  try {
+    push_ones(client, 2);
+    require(false, "a step was made without the killed worker");
+  } catch (const Error& error) {
+    require(error.code() == ErrorCode::peer_lost && error.rank() == 1, error.what());
+  }
+  client.close();
+  const ServerResult result = server.get();
+  require(result.version == kSteps || result.version == kSteps + 1, "a step is missing");
+  require(client.incoming()[0] == -2.0F * static_cast<float>(result.version), "the sum is wrong");
+}
+
 /// Server 1 is killed; the worker's next exchange names it, and server 0 ends when it leaves.
 void lose_a_server(bool memory) {
   StoreServer store("127.0.0.1", 0);
@@ -166,6 +213,10 @@ TEST(ServerProcessDeathTest, InStepAKilledWorkerIsNamedByMemory) {
 
 TEST(ServerProcessDeathTest, InStepAKilledWorkerIsNamedByGrpc) {
   run_in_new_process([] { lose_a_worker_in_step(false); });
+}
+
+TEST(ServerProcessDeathTest, InStepAWorkerKilledInItsCallIsNamed) {
+  run_in_new_process([] { lose_a_worker_in_its_call(); });
 }
 
 TEST(ServerProcessDeathTest, AKilledServerIsNamedByMemory) {

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <grpc/support/time.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "frames.grpc.pb.h"
+#include "rpc/rpc.h"
+
+namespace cohort {
+
+/// What the calls of a client share; it lives until the last of them is over.
+struct ClientConnection {
+  ClientConnection(const std::string& to, const RpcOptions& how) : address(to), options(how) {}
+
+  /// As errors name it.
+  std::string server() const { return "The server at " + address; }
+
+  const std::string address;
+  const RpcOptions options;
+  std::unique_ptr<rpc::Frames::Stub> stub;
+  std::atomic<std::uint64_t> bytes_sent = 0;
+  std::atomic<std::uint64_t> bytes_received = 0;
+};
+
+/// As gRPC's contexts take it.
+gpr_timespec time_of(Deadline deadline);
+
+}  // namespace cohort
