@@ -14,8 +14,8 @@ def ip(*words):
 
 
 class TwoHosts:
-    """Two namespaces and the cable between them, of limited rate unless it is "none". Rank r is what
-    runs on host r. Removed at the end."""
+    """Two namespaces and the cable between them, of limited rate unless it is "none". Rank r is
+    what runs on host r. Removed at the end."""
 
     def __init__(self, rate):
         self.names = [f"bench-{os.getpid()}-{i}" for i in range(2)]
@@ -29,8 +29,9 @@ class TwoHosts:
             ip("-n", name, "link", "set", card, "up")
             ip("-n", name, "link", "set", "lo", "up")
             if rate != "none":
-                subprocess.run(["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", card, "root",
-                                "tbf", "rate", rate, "burst", "256kb", "latency", "400ms"], check=True)
+                limit = ["tbf", "rate", rate, "burst", "256kb", "latency", "400ms"]
+                subprocess.run(["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", card,
+                                "root", *limit], check=True)
 
     def __enter__(self):
         return self
