@@ -1,6 +1,6 @@
 """One rank of a training run by PyTorch's DistributedDataParallel over Gloo.
 
-    RANK=r WORLD_SIZE=n MASTER_ADDR=a MASTER_PORT=p ddp_train.py NETWORK SKIPPED_STEPS STEPS
+    RANK=r WORLD_SIZE=n MASTER_ADDR=a MASTER_PORT=p ddp_train.py NETWORK SKIPPED_STEPS STEPS [BATCH]
 """
 
 import json
@@ -97,6 +97,8 @@ def main():
     torch.manual_seed(1)
     torch.distributed.init_process_group("gloo")
     net, inputs, targets, batch = make_task(name)
+    if len(sys.argv) > 4:
+        batch = int(sys.argv[4])
     net = DistributedDataParallel(net)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
 

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 constexpr int kWorlds[] = {1, 2, 3, 4, 5, 8};
 /// The last makes messages of several chunks.
-constexpr std::size_t kCounts[] = {0, 1, 17, 4097, 300'001};
+constexpr std::size_t kCounts[] = {0, 1, 17, 4097, 600'001};
 
 Deadline soon() {
   return Deadline::in_seconds(60);

@@ -77,6 +77,20 @@ TEST(LinearFunction, WritesGradientsToSinksAndThenAdds) {
   expect_close(bias_sink.view(), torch::zeros({7}), 0);
 }
 
+// So that they can travel meanwhile.
+TEST(LinearFunction, MakesTheParametersGradientsBeforeTheInputs) {
+  std::string order;
+  const auto note = [&](const Tensor& tensor, const std::string& name) {
+    tensor.register_hook([&order, name](const Tensor&) { order += name; });
+  };
+  const auto input = random_leaf({4, 5}, 1) * 2;
+  const auto weight = random_leaf({7, 5}, 2);
+  note(input, "input ");
+  note(weight, "weight ");
+  apply_linear(input, weight, Tensor(), true).sum().backward();
+  EXPECT_EQ(order, "weight input ");
+}
+
 class Pool : public testing::TestWithParam<std::vector<std::int64_t>> {};
 
 TEST_P(Pool, EqualsTorch) {

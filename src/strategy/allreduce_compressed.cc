@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -59,6 +60,7 @@ class AllreduceCompressed : public Strategy {
   FlatSpace& space() override { return model_.space(); }
 
   void begin_last_backward(const Vote& vote) override {
+    backward_began_ = Clock::now();
     // What other ways have left over cannot be added to gradients that travel already.
     in_buckets_ = reducer_ && compression_.kind == kNone && left_over_.empty();
     if (in_buckets_) reducer_->begin_step();
@@ -70,13 +72,12 @@ class AllreduceCompressed : public Strategy {
     model_.space().finish_step();
     failpoint("allreduce.before-gradients");
     PhaseSpan span(context_.phases, Phase::communication);
-    const auto begin = Clock::now();
     StepOutcome outcome = in_buckets_ ? sum_in_buckets() : sum_encoded();
-    const double seconds = seconds_since(begin);
+    const double seconds = seconds_since(backward_began_);
     if (outcome.diverged_rank >= 0) return outcome;
     span.next(Phase::optimizer);
     model_.update(own_optimizer_ ? *own_optimizer_ : context_.optimizer, plan, outcome);
-    left_over_.clear();
+    left_over_ = {};
     failpoint("allreduce.after-update");
     span.next(Phase::communication);
     if (trial_) go_on_trying(seconds);
@@ -134,7 +135,7 @@ class AllreduceCompressed : public Strategy {
       });
     }
     const std::string kind = is_auto() ? agreed_choice() : context_.options.compression.kind;
-    if (kind.empty()) trial_.emplace(candidates());
+    if (kind.empty()) trial_.emplace(candidates(), context_.steps - first_step_);
     use(trial_ ? trial_->current() : kind);
   }
 
@@ -147,7 +148,8 @@ class AllreduceCompressed : public Strategy {
     return {.algorithm = context_.options.algorithm,
             .timeout = context_.timeout.usual(),
             .background = context_.engine.sends_in_background(),
-            .phases = &context_.phases};
+            .phases = &context_.phases,
+            .activity = context_.activity};
   }
 
   StepOutcome sum_in_buckets() {
@@ -233,36 +235,37 @@ class AllreduceCompressed : public Strategy {
                                 .timeout = context_.timeout.usual()});
   }
 
+  /// `seconds` is from the beginning of the backward pass, with which plain buckets share a core.
   void go_on_trying(double seconds) {
     const std::string before = trial_->current();
-    trial_->record(seconds);
+    trial_->record(slowest(seconds));
     if (trial_->done()) return pick();
     if (trial_->current() != before) use(trial_->current());
   }
 
-  /// The ranks agree on the times: of every way, what it cost the slowest.
-  void pick() {
-    const std::vector<double> own = trial_->seconds();
-    const auto world = static_cast<std::size_t>(context_.engine.world());
-    const auto rank = static_cast<std::size_t>(context_.engine.rank());
-    std::vector<float> all(own.size() * world);
-    for (std::size_t i = 0; i < own.size(); ++i) all[i * world + rank] = static_cast<float>(own[i]);
+  /// The largest of the ranks' values, the same on all.
+  double slowest(double seconds) {
+    std::vector<float> all(static_cast<std::size_t>(context_.engine.world()));
+    all[static_cast<std::size_t>(context_.engine.rank())] = static_cast<float>(seconds);
     model_.sums().sum(all);
-    std::vector<double> slowest;
-    for (auto times = all.begin(); times != all.end(); times += static_cast<long>(world)) {
-      slowest.push_back(*std::max_element(times, times + static_cast<long>(world)));
-    }
-    const std::string kind = trial_->kinds()[CompressionTrial::pick(slowest)];
-    picked_ = fmt::format(" (picked {}: {})", kind, times_in_words(slowest));
-    if (rank == 0) log_info("compression auto{}", picked_);
+    return std::ranges::max(all);
+  }
+
+  void pick() {
+    const std::string kind = trial_->kinds()[trial_->pick()];
+    picked_ = fmt::format(" (picked {}: {})", kind, times_in_words());
+    if (context_.engine.rank() == 0) log_info("compression auto{}", picked_);
     trial_.reset();
     use(kind);
   }
 
-  std::string times_in_words(const std::vector<double>& seconds) const {
+  std::string times_in_words() const {
     std::vector<std::string> words;
-    for (std::size_t i = 0; i < seconds.size(); ++i) {
-      words.push_back(fmt::format("{} {:.1f} ms", trial_->kinds()[i], seconds[i] * 1e3));
+    for (std::size_t i = 0; i < trial_->kinds().size(); ++i) {
+      const double seconds = trial_->seconds()[i];
+      words.push_back(std::isinf(seconds)
+                          ? fmt::format("{} not timed", trial_->kinds()[i])
+                          : fmt::format("{} {:.1f} ms", trial_->kinds()[i], seconds * 1e3));
     }
     return fmt::format("{} a step", fmt::join(words, ", "));
   }
@@ -278,7 +281,8 @@ class AllreduceCompressed : public Strategy {
   std::optional<CompressionTrial> trial_;  // auto: while it lasts.
   std::string picked_;                     // auto: what was picked and why.
   std::vector<float> left_over_;           // By ways that are not used any more.
-  bool in_buckets_ = false;                // In this step gradients travel plain, bucket by bucket.
+  Clock::time_point backward_began_;
+  bool in_buckets_ = false;  // In this step gradients travel plain, bucket by bucket.
   std::optional<BucketReducer> reducer_;
 };
 

@@ -1,41 +1,44 @@
 #include "strategy/compression_trial.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace cohort {
 namespace {
 
-constexpr std::size_t kTimedSteps = 3;
+constexpr int kTimedSteps = 3;
+constexpr double kHopeless = 2;
+constexpr double kMostLost = 0.02;
 constexpr double kWorthIt = 0.9;
 
 }  // namespace
 
-CompressionTrial::CompressionTrial(std::vector<std::string> kinds)
-    : kinds_(std::move(kinds)), recorded_(kinds_.size()) {}
+CompressionTrial::CompressionTrial(std::vector<std::string> kinds, std::int64_t steps)
+    : kinds_(std::move(kinds)),
+      steps_(static_cast<double>(steps)),
+      shortest_(kinds_.size(), std::numeric_limits<double>::infinity()) {}
 
 void CompressionTrial::record(double seconds) {
-  if (!std::exchange(warm_, true)) return;
-  recorded_[current_].push_back(seconds);
-  if (recorded_[current_].size() < kTimedSteps) return;
-  ++current_;
-  warm_ = false;
-}
-
-std::vector<double> CompressionTrial::seconds() const {
-  std::vector<double> medians;
-  for (std::vector<double> times : recorded_) {
-    const auto middle = times.begin() + kTimedSteps / 2;
-    std::nth_element(times.begin(), middle, times.end());
-    medians.push_back(*middle);
+  ++recorded_;
+  const bool is_plain = current_ == 0;
+  if (recorded_ > 1) shortest_[current_] = std::min(shortest_[current_], seconds);
+  if (!is_plain) lost_ += std::max(0.0, seconds - shortest_[0]);
+  if (recorded_ > kTimedSteps || (!is_plain && will_not_win(seconds))) {
+    ++current_;
+    recorded_ = 0;
   }
-  return medians;
+  if (lost_ > kMostLost * steps_ * shortest_[0]) current_ = kinds_.size();
 }
 
-std::size_t CompressionTrial::pick(const std::vector<double>& seconds) {
-  const auto fastest = std::min_element(seconds.begin(), seconds.end());
-  if (*fastest > kWorthIt * seconds.front()) return 0;
-  return static_cast<std::size_t>(fastest - seconds.begin());
+bool CompressionTrial::will_not_win(double seconds) const {
+  return seconds > shortest_[0] * (recorded_ == 1 ? kHopeless : 1);
+}
+
+std::size_t CompressionTrial::pick() const {
+  const auto fastest = std::ranges::min_element(shortest_);
+  if (*fastest > kWorthIt * shortest_.front()) return 0;
+  return static_cast<std::size_t>(fastest - shortest_.begin());
 }
 
 }  // namespace cohort
