@@ -17,12 +17,20 @@ struct LinearCase {
   bool relu;
 };
 
-class Linear : public testing::TestWithParam<LinearCase> {};
+/// Whether gradients travel during the backward pass, with which a layer is made otherwise.
+class GradientsTravel {
+ public:
+  explicit GradientsTravel(bool travel) { step_context().gradients_travel = travel; }
+  ~GradientsTravel() { step_context() = {}; }
+};
+
+class Linear : public testing::TestWithParam<std::tuple<LinearCase, bool>> {};
 
 TEST_P(Linear, EqualsTorch) {
-  const bool relu = GetParam().relu;
-  const Leaves leaves = {random_leaf(GetParam().input, 1), random_leaf({7, 5}, 2),
-                         random_leaf({7}, 3)};
+  const auto& [one, travel] = GetParam();
+  const GradientsTravel way(travel);
+  const bool relu = one.relu;
+  const Leaves leaves = {random_leaf(one.input, 1), random_leaf({7, 5}, 2), random_leaf({7}, 3)};
   expect_same_function([&](const Leaves& l) { return apply_linear(l[0], l[1], l[2], relu); },
                        [&](const Leaves& l) {
                          const auto y = torch::linear(l[0], l[1], l[2]);
@@ -31,19 +39,29 @@ TEST_P(Linear, EqualsTorch) {
                        leaves);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Linear,
-                         testing::Values(LinearCase{{4, 5}, false}, LinearCase{{4, 5}, true},
-                                         LinearCase{{2, 3, 5}, false}, LinearCase{{2, 3, 5}, true},
-                                         LinearCase{{0, 5}, true}, LinearCase{{0, 3, 5}, false}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Linear,
+    testing::Combine(testing::Values(LinearCase{{4, 5}, false}, LinearCase{{4, 5}, true},
+                                     LinearCase{{2, 3, 5}, false}, LinearCase{{2, 3, 5}, true},
+                                     LinearCase{{0, 5}, true}, LinearCase{{0, 3, 5}, false}),
+                     testing::Bool()));
 
-TEST(LinearFunction, TakesInputThatIsNotContiguousAndNoBias) {
+class LinearFunction : public testing::TestWithParam<bool> {
+  const GradientsTravel way_{GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, LinearFunction, testing::Bool(), [](const auto& test) {
+  return test.param ? "GradientsTravel" : "GradientsStay";
+});
+
+TEST_P(LinearFunction, TakesInputThatIsNotContiguousAndNoBias) {
   expect_same_function(
       [](const Leaves& l) { return apply_linear(l[0].transpose(0, 1), l[1], Tensor()); },
       [](const Leaves& l) { return torch::linear(l[0].transpose(0, 1), l[1]); },
       {random_leaf({3, 4, 5}, 1), random_leaf({7, 5}, 2)});
 }
 
-TEST(LinearFunction, AddsUpTheGradientsOfAWeightUsedTwice) {
+TEST_P(LinearFunction, AddsUpTheGradientsOfAWeightUsedTwice) {
   expect_same_function(
       [](const Leaves& l) {
         return apply_linear(apply_linear(l[0], l[1], l[2]), l[1], l[2], true);
@@ -54,7 +72,7 @@ TEST(LinearFunction, AddsUpTheGradientsOfAWeightUsedTwice) {
       {random_leaf({4, 5}, 1), random_leaf({5, 5}, 2), random_leaf({5}, 3)});
 }
 
-TEST(LinearFunction, WritesGradientsToSinksAndThenAdds) {
+TEST_P(LinearFunction, WritesGradientsToSinksAndThenAdds) {
   const auto input = random_leaf({4, 5}, 1).detach();
   auto weight = random_leaf({7, 5}, 2), bias = random_leaf({7}, 3);
   const auto once = value_and_gradients(
@@ -77,8 +95,8 @@ TEST(LinearFunction, WritesGradientsToSinksAndThenAdds) {
   expect_close(bias_sink.view(), torch::zeros({7}), 0);
 }
 
-// So that they can travel meanwhile.
-TEST(LinearFunction, MakesTheParametersGradientsBeforeTheInputs) {
+TEST(TravellingLinear, MakesTheParametersGradientsBeforeTheInputs) {
+  const GradientsTravel way(true);
   std::string order;
   const auto note = [&](const Tensor& tensor, const std::string& name) {
     tensor.register_hook([&order, name](const Tensor&) { order += name; });

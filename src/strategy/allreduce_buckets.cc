@@ -38,6 +38,8 @@ class AllreduceBuckets : public Strategy {
                        context_.engine.sends_in_background() ? " during the backward pass" : "");
   }
 
+  Pace pace() const override { return {.gradients_travel = context_.engine.sends_in_background()}; }
+
   FlatSpace& space() override { return model_.space(); }
 
   void begin_last_backward(const Vote& vote) override {

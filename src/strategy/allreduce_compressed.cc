@@ -55,7 +55,11 @@ class AllreduceCompressed : public Strategy {
                        picked_);
   }
 
-  Pace pace() const override { return {.own_state = true}; }
+  /// `auto` may end up with plain gradients.
+  Pace pace() const override {
+    return {.own_state = true,
+            .gradients_travel = reducer_ && context_.engine.sends_in_background()};
+  }
 
   FlatSpace& space() override { return model_.space(); }
 

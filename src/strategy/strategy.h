@@ -65,6 +65,8 @@ struct Pace {
   bool hands_out_work = false;
   /// In lockstep: every worker has something of its own that it carries over to the next group.
   bool own_state = false;
+  /// Gradients are sent while the backward pass goes on.
+  bool gradients_travel = false;
 };
 
 /// How workers make one model out of what each has learned. One object per worker; it owns the

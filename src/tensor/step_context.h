@@ -17,6 +17,9 @@ struct StepContext {
   /// Replaces floats by their sum over all workers. Empty where there is one worker. Every worker
   /// calls it equally often, in forward and in backward, with the same sizes.
   std::function<void(std::span<float>)> sum_over_workers;
+
+  /// Gradients are sent while the backward pass goes on: the sooner one is there the better.
+  bool gradients_travel = false;
 };
 
 /// The context of the calling thread.

@@ -263,6 +263,7 @@ torch::Tensor Session::weighted_loss(const LoadedBatch& loaded) {
   context.seed = job_.seed;
   context.step = step_;
   context.first_row = loaded.first_row;
+  context.gradients_travel = pace_.gradients_travel;
   context.sum_over_workers = nullptr;
   if (view_.world() > 1 && pace_.lockstep) {
     context.sum_over_workers = [this](std::span<float> values) {
