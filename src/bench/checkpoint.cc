@@ -11,7 +11,7 @@ namespace {
 constexpr int kWorkers = 2;
 constexpr const char* kWithout = "no checkpoints";
 constexpr const char* kWith = "one in 100 steps";
-constexpr double kGoalPercent = 3.5;
+constexpr double kGoalPercent = 2;
 
 /// A network, and how many checkpoints are timed: one per 200 steps, of which the 100 around the
 /// checkpoint are compared with the 100 after them.
