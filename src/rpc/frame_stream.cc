@@ -63,8 +63,8 @@ void FrameReader::take(const rpc::Frame& frame) {
 }
 
 void FrameReader::take_whole(const rpc::Frame& frame) {
+  if (frame.data().size() < frame.total()) fail(ErrorCode::corrupt, "A message ends too early.");
   take(frame);
-  if (!complete()) fail(ErrorCode::corrupt, "A message ends too early.");
 }
 
 }  // namespace cohort

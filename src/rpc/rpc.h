@@ -34,7 +34,8 @@ class RpcCall {
   virtual std::span<const std::byte> request() const = 0;
 
   /// The parts must stay unchanged until `sent` is called: on a thread of the server, or at once
-  /// when the call is already over (its deadline has passed, its client or this server is gone).
+  /// where the message is small or the call already over (its deadline has passed, its client or
+  /// this server is gone).
   virtual void reply(const MessageParts& parts, std::function<void()> sent = {}) = 0;
   virtual void fail(const Error& error) = 0;
 };

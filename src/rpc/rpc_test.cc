@@ -297,7 +297,7 @@ TEST(Rpc, RefusesAReplyThatNoOneMessageCanBring) {
   EXPECT_THAT(error.what(), HasSubstr(std::to_string(65 << 20)));
 }
 
-TEST(Rpc, TakesSmallAndLargeCallsOfOneClientInTurn) {
+TEST(Rpc, BringsSmallAndLargeCallsOfOneClient) {
   std::mutex mutex;
   std::vector<std::size_t> come;
   RpcServer server("unix", [&](std::unique_ptr<RpcCall> call) {

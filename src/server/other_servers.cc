@@ -22,11 +22,15 @@ std::uint64_t OtherServers::newest_push(int worker) {
   head.header.worker = worker;
   Bytes question;
   write_request(question, head, {}, {});
+  const Deadline deadline = Deadline::in(options_.timeout);
+  std::vector<std::unique_ptr<RpcClient::Pending>> calls;
+  for (const auto& client : clients_) {
+    calls.push_back(client->start({question}, deadline, kReplyBytes));
+  }
   std::uint64_t newest = 0;
-  for (std::size_t i = 0; i < clients_.size(); ++i) {
+  for (std::size_t i = 0; i < calls.size(); ++i) {
     try {
-      const Bytes reply = clients_[i]->call({question}, Deadline::in(options_.timeout));
-      newest = std::max(newest, read_reply(reply).header.newest_push);
+      newest = std::max(newest, read_reply(calls[i]->wait()).header.newest_push);
     } catch (const Error& error) {
       throw error.with_context(
           fmt::format("parameter server {}, asked what worker {} had pushed", i + 1, worker));

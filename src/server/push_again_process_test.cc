@@ -177,14 +177,15 @@ class TwoGroups {
   }
 
   /// False where a server is lost.
-  static bool push_all(ServerClient& client) {
+  bool push_all(ServerClient& client) const {
     try {
       Exchange pull;
       pull.pull = true;
       client.exchange(pull);
       Exchange claim;
       claim.claim = true;
-      while (const auto piece = client.exchange(claim).claim) {
+      std::optional<Claim> piece = client.exchange(claim).claim;
+      while (piece) {
         for (std::size_t i = 0; i < kDense; ++i) {
           client.outgoing()[i] = i % kPieces == static_cast<std::size_t>(piece->step) ? -1 : 0;
         }
@@ -192,7 +193,9 @@ class TwoGroups {
         push.push = true;
         push.lr = 1;
         push.pieces = {*piece};
-        client.exchange(push);
+        push.claim = scenario_.consistency == Consistency::async;
+        piece = client.exchange(push).claim;
+        if (!piece) piece = client.exchange(claim).claim;
       }
       Exchange finished;
       finished.finished = true;
@@ -252,24 +255,25 @@ constexpr auto kQuorum = Consistency::quorum;
 
 INSTANTIATE_TEST_SUITE_P(
     Deaths, PushAgainDeathTest,
-    testing::Values(Case{"first_before_update", {kAsync, 0, -1, "server.before-update=kill@9"}},
-                    Case{"first_before_commit", {kAsync, 0, -1, "server.before-commit=kill@9"}},
-                    Case{"first_before_answer", {kAsync, 0, -1, "server.before-answer=kill@9"}},
-                    Case{"second_before_update", {kAsync, 1, -1, "server.before-update=kill@9"}},
-                    Case{"second_in_update", {kAsync, 1, -1, "server.in-update=kill@9"}},
-                    Case{"second_before_commit", {kAsync, 1, -1, "server.before-commit=kill@9"}},
-                    Case{"second_before_answer", {kAsync, 1, -1, "server.before-answer=kill@9"}},
-                    Case{"first_by_grpc", {kAsync, 0, -1, "server.before-commit=kill@9", false}},
-                    Case{"second_by_grpc", {kAsync, 1, -1, "server.before-update=kill@9", false}},
-                    Case{"quorum_first", {kQuorum, 0, -1, "server.before-update=kill@5"}},
-                    Case{"quorum_second", {kQuorum, 1, -1, "server.before-answer=kill@5"}},
-                    Case{"worker_between_servers", {kAsync, -1, 1, "worker.between-pushes=kill@5"}},
-                    Case{"worker_between_servers_quorum",
-                         {kQuorum, -1, 0, "worker.between-pushes=kill@5"}},
-                    Case{"worker_past_first", {kAsync, -1, 1, "", false, true}},
-                    Case{"worker_past_first_quorum", {kQuorum, -1, 1, "", false, true}},
-                    Case{"worker_past_first_and_second_server",
-                         {kAsync, 1, 1, "server.before-telling-of-a-loss=kill", false, true}}),
+    testing::Values(
+        Case{"first_before_update", {kAsync, 0, -1, "server.before-update=kill@9"}},
+        Case{"first_before_commit", {kAsync, 0, -1, "server.before-commit=kill@9"}},
+        Case{"first_before_answer", {kAsync, 0, -1, "server.before-answer=kill@9"}},
+        Case{"first_after_handing_out", {kAsync, 0, -1, "server.after-handing-out=kill@9"}},
+        Case{"second_before_update", {kAsync, 1, -1, "server.before-update=kill@9"}},
+        Case{"second_in_update", {kAsync, 1, -1, "server.in-update=kill@9"}},
+        Case{"second_before_commit", {kAsync, 1, -1, "server.before-commit=kill@9"}},
+        Case{"second_before_answer", {kAsync, 1, -1, "server.before-answer=kill@9"}},
+        Case{"first_by_grpc", {kAsync, 0, -1, "server.before-commit=kill@9", false}},
+        Case{"second_by_grpc", {kAsync, 1, -1, "server.before-update=kill@9", false}},
+        Case{"quorum_first", {kQuorum, 0, -1, "server.before-update=kill@5"}},
+        Case{"quorum_second", {kQuorum, 1, -1, "server.before-answer=kill@5"}},
+        Case{"worker_between_servers", {kAsync, -1, 1, "worker.between-pushes=kill@5"}},
+        Case{"worker_between_servers_quorum", {kQuorum, -1, 0, "worker.between-pushes=kill@5"}},
+        Case{"worker_past_first", {kAsync, -1, 1, "", false, true}},
+        Case{"worker_past_first_quorum", {kQuorum, -1, 1, "", false, true}},
+        Case{"worker_past_first_and_second_server",
+             {kAsync, 1, 1, "server.before-telling-of-a-loss=kill", false, true}}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -124,6 +124,8 @@ class Server {
       const bool others_have_more = others_.newest_push(worker) > desk_.newest_push(worker);
       return others_have_more ? LeftWork::done : LeftWork::handed_out;
     } catch (const Error& error) {
+      // What has come of it stays. The next group finds out what becomes of its work.
+      desk_.leave(worker, LeftWork::kept);
       throw ServerLost{error};
     }
   }

@@ -33,7 +33,7 @@ struct ServerOptions {
   std::size_t message_bytes = RpcOptions().max_message_bytes;
   std::string address = "unix";        ///< Where to listen for gRPC; see RpcServer.
   int cores = 1;                       ///< That the local processes may use.
-  Duration timeout;                    ///< For workers to appear,
+  Duration timeout;                    ///< For other servers to answer, and workers to appear,
   Duration appear = {};                ///< who have this long where it is more.
   std::function<bool()> give_up = {};  ///< Asked now and then; true ends the server.
 };
@@ -43,9 +43,10 @@ struct ServerResult {
   std::uint64_t version = 0;
 };
 
-/// A parameter server, from its appearance in the store until every worker has left, or the server
-/// that keeps its copy is lost. What comes through its memory door and its gRPC door is decided by
-/// one thread, the caller's.
+/// A parameter server, from its appearance in the store until every worker has left, or another
+/// server is lost that it cannot go on without: the one that keeps its copy, or one that server 0
+/// asks what a lost worker has pushed. What comes through its memory door and its gRPC door is
+/// decided by one thread, the caller's.
 ServerResult run_server(const ServerOptions& options, Store& store);
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/failpoint.h"
 #include "optimizer/optimizer.h"
 #include "server/request_check.h"
 #include "server/worker_codec.h"
@@ -150,7 +151,13 @@ void ServerDesk::take(Request&& request, Visit& visit) {
 }
 
 void ServerDesk::finish(int worker, const ReplyHeader& reply, Visit& visit) {
-  if (has_left(worker)) return visit.answer(reply);  // No work for those who are gone.
+  // No work for those who are gone, or for an old request that has come once more: nobody would do
+  // it.
+  if (has_left(worker) || reply.duplicate) {
+    ReplyHeader without = reply;
+    without.claim_end = true;
+    return visit.answer(without);
+  }
   if (!board_) {
     return visit.refuse(Error(ErrorCode::invalid, "this server hands out no work"));
   }
@@ -167,6 +174,7 @@ bool ServerDesk::try_claim(int worker, WaitingClaim& waiting) {
   try {
     if (answer == WorkBoard::Answer::claimed) {
       shard_->note_work(options_.epoch, {claim.step, claim.part, worker});
+      failpoint("server.after-handing-out");
     }
   } catch (const Error& error) {
     waiting.visit->refuse(error);

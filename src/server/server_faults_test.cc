@@ -117,6 +117,26 @@ TEST(ServerFaults, ARequestMadeAgainGetsTheSameReplyAndDoesNothingTwice) {
   EXPECT_EQ(result.counts.duplicates, 0U);
 }
 
+TEST(ServerFaults, AnOldRequestThatComesOnceMoreGetsNoWork) {
+  RunningServer server(1, ShardRules::Consistency::async);
+  server.options.board = WorkBoard::Options{.end_step = 10};
+  server.start();
+  ServerClient client(server.client(0), server.store);
+  client.initialise(model_of(std::vector<float>(kDense, 10)));
+  RawWorker worker(server, 0);
+  worker.head.header.push = worker.head.header.claim = true;
+  const auto push = [&](std::uint64_t number) {
+    worker.head.number = worker.head.header.sequence = number;
+    return read_reply(worker.call(worker.message(std::vector<float>(kDense, 1)))).header;
+  };
+  EXPECT_EQ(push(1).claim_step, 0);
+  EXPECT_EQ(push(2).claim_step, 1);
+  EXPECT_TRUE(push(1).claim_end);
+  EXPECT_EQ(push(3).claim_step, 2);
+  client.close();
+  EXPECT_EQ(server.result.get().counts.duplicates, 1U);
+}
+
 /// Returns when the server has a request of this worker that it cannot answer yet: then it refuses
 /// all others.
 void wait_until_busy(RunningServer& server, int worker) {

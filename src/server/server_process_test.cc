@@ -144,6 +144,32 @@ void lose_a_worker_in_its_call() {
   require(client.incoming()[0] == -2.0F * static_cast<float>(result.version), "the sum is wrong");
 }
 
+/// Worker 1 is killed while its push waits for others, and server 1 can say nothing of it: server 0
+/// ends with its group, and what has come of the worker stays.
+void lose_a_worker_when_another_server_is_silent() {
+  StoreServer store("127.0.0.1", 0);
+  const pid_t victim = start_process(store, [](Store& mine) {
+    ServerClient client(client_of(1, 1, false), mine);
+    push_ones(client, 1);
+  });
+  store.start();
+  ServerOptions options = server_with_quorum(0, 2, ShardRules::Consistency::quorum);
+  options.servers = 2;
+  options.board = WorkBoard::Options{.workers = 2, .end_step = kSteps};
+  auto server = serve(store, options);
+  TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTestTimeout));
+  mine.set(server_key(1),
+           to_text(ServerAddress{
+               .host = {}, .pid = ::getpid(), .rpc = "unix-abstract:cohort-nobody", .door = {}}));
+  ServerClient client(client_of(0, 1, false), mine);
+  client.initialise(model_of(std::vector<float>(kDense)));
+  wait_until_its_push_waits(mine);
+  ::kill(victim, SIGKILL);
+  require(signal_that_ended(victim) == SIGKILL, "the worker was not killed");
+  const ServerResult result = server.get();
+  require(result.counts.applied == 1, "a push that had come was forgotten");
+}
+
 /// Server 1 is killed; the worker's next exchange names it, and server 0 ends when it leaves.
 void lose_a_server(bool memory) {
   StoreServer store("127.0.0.1", 0);
@@ -217,6 +243,10 @@ TEST(ServerProcessDeathTest, InStepAKilledWorkerIsNamedByGrpc) {
 
 TEST(ServerProcessDeathTest, InStepAWorkerKilledInItsCallIsNamed) {
   run_in_new_process([] { lose_a_worker_in_its_call(); });
+}
+
+TEST(ServerProcessDeathTest, WhatHasComeOfALostWorkerStaysWhereAnotherServerIsSilent) {
+  run_in_new_process([] { lose_a_worker_when_another_server_is_silent(); });
 }
 
 TEST(ServerProcessDeathTest, AKilledServerIsNamedByMemory) {

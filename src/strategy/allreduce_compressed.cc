@@ -81,7 +81,7 @@ class AllreduceCompressed : public Strategy {
     if (outcome.diverged_rank >= 0) return outcome;
     span.next(Phase::optimizer);
     model_.update(own_optimizer_ ? *own_optimizer_ : context_.optimizer, plan, outcome);
-    left_over_ = {};
+    left_over_ = std::vector<float>();
     failpoint("allreduce.after-update");
     span.next(Phase::communication);
     if (trial_) go_on_trying(seconds);

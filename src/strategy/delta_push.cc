@@ -67,7 +67,8 @@ class DeltaPush : public ServerWorker {
     outcome.stop = vote_.stop && takes_claims();
     if (push_is_due()) {
       const PhaseSpan span(context_.phases, Phase::communication);
-      const ExchangeReply reply = push_change({.wants_next = plan.wants_next && takes_claims()});
+      const ExchangeReply reply =
+          push_change({.wants_next = plan.wants_next && gets_work_with_answers()});
       outcome.next = reply.claim;
       outcome.stop = outcome.stop || reply.stop;
       if (takes_claims()) outcome.staleness = static_cast<double>(reply.staleness);

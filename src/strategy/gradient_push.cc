@@ -158,7 +158,7 @@ class GradientPush : public ServerWorker {
                      context_.optimizer_options.nesterov);
     }
     push.pull = true;
-    push.claim = plan.wants_next && takes_claims();
+    push.claim = plan.wants_next && gets_work_with_answers();
     push.pieces = {piece()};
     add_touched_rows(push, factor);
     return completed(outcome, timed_exchange(push));

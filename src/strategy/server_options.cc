@@ -7,15 +7,6 @@
 namespace cohort {
 namespace {
 
-ShardRules::Consistency consistency_of(const StrategyOptions& strategy) {
-  using Consistency = ShardRules::Consistency;
-  if (strategy.kind == "averaging") {
-    return strategy.mode == "partial" ? Consistency::quorum : Consistency::sync;
-  }
-  if (strategy.consistency == "sync") return Consistency::sync;
-  return strategy.consistency == "k-of-n" ? Consistency::quorum : Consistency::async;
-}
-
 ShardRules::Weight weight_of(const std::string& weight) {
   if (weight == "1/staleness") return ShardRules::Weight::inverse;
   return weight == "none" ? ShardRules::Weight::none : ShardRules::Weight::power;
@@ -43,6 +34,15 @@ int parts_of(const Job& job, int workers) {
 }
 
 }  // namespace
+
+ShardRules::Consistency consistency_of(const StrategyOptions& strategy) {
+  using Consistency = ShardRules::Consistency;
+  if (strategy.kind == "averaging") {
+    return strategy.mode == "partial" ? Consistency::quorum : Consistency::sync;
+  }
+  if (strategy.consistency == "sync") return Consistency::sync;
+  return strategy.consistency == "k-of-n" ? Consistency::quorum : Consistency::async;
+}
 
 bool pushes_deltas(const StrategyOptions& strategy) {
   return strategy.kind == "averaging" || strategy.push == "delta";

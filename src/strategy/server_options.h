@@ -50,6 +50,9 @@ bool pushes_deltas(const StrategyOptions& strategy);
 /// Whether parts of the batches are handed out to whoever is free.
 bool hands_out_work(const StrategyOptions& strategy);
 
+/// How servers of this strategy make updates of pushes.
+ShardRules::Consistency consistency_of(const StrategyOptions& strategy);
+
 /// Whether momentum is applied by the compressor of gradients, not by the optimizer.
 bool corrects_momentum(const StrategyOptions& strategy, const OptimizerOptions& own);
 

@@ -87,6 +87,11 @@ bool ServerWorker::takes_claims() const {
   return hands_out_work(context_.options);
 }
 
+bool ServerWorker::gets_work_with_answers() const {
+  const bool waits = consistency_of(context_.options) == ShardRules::Consistency::quorum;
+  return takes_claims() && (!waits || context_.servers == 1);
+}
+
 double ServerWorker::parts_of_step() const {
   return static_cast<double>(takes_claims() ? context_.parts : sums_.world());
 }

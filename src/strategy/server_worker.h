@@ -54,6 +54,10 @@ class ServerWorker : public Strategy {
   bool in_lockstep() const;
   /// Whether parts of steps are handed out, and nobody waits for anybody.
   bool takes_claims() const;
+  /// Whether the next piece of work may come with the answer to a push. Not where several servers
+  /// keep pushes waiting for others': one of them may then wait for a worker whose push another one
+  /// keeps, because that worker has the last piece.
+  bool gets_work_with_answers() const;
   /// A gradient here times this is the mean over this worker's own rows.
   double parts_of_step() const;
   std::size_t floats() const { return layout_.parameters.size; }

@@ -48,6 +48,7 @@ struct GroupEnd {
   TrainingState saved;     ///< Of the chief.
   TrainingState carried;
   bool lost_a_peer = false;
+  bool died = false;  ///< It was told to, and there was work left for it.
 };
 
 /// One worker of a group.
@@ -82,6 +83,7 @@ class GroupWorker {
     while (next(claim, end)) {
       if (rank_ == run_.dying && own_steps(end) == run_.dies_after) {
         if (run_.kills) ::kill(::getpid(), SIGKILL);
+        end.died = true;
         return;
       }
       const StepOutcome outcome = step(claim, own_steps(end));

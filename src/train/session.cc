@@ -241,9 +241,10 @@ StepOutcome Session::train_step() {
   if (!pace_.lockstep && !std::isfinite(vote.loss)) return {.diverged_rank = rank_};
   life_.rows_under_way = own_rows_;
   const bool want_norm = step_log_->is_due(step_ + 1);
-  // Others may have to wait for whoever has a piece and looks at the validation set first.
-  const bool wants_next =
-      pace_.hands_out_work && !vote.stop && !(is_chief() && validates_at(step_ + 1));
+  // Others may have to wait for whoever has a piece and does something else first.
+  const bool has_other_duty = (is_chief() && validates_at(step_ + 1)) ||
+                              (writes_run_folder() && life_.checkpoints->due(step_ + 1));
+  const bool wants_next = pace_.hands_out_work && !vote.stop && !has_other_duty;
   if (wants_next) step_log_->hand_in(step_ + 1);
   StepOutcome outcome = strategy_->finish_step({.lr = learning_rate_of(step_),
                                                 .step = step_,

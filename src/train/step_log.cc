@@ -68,8 +68,11 @@ void StepLog::hand_in(std::int64_t steps_done) {
 void StepLog::step_done(const Step& step) {
   const bool due = is_due(step.steps_done);
   if (shared_ && due) put_piece(step);
-  life_.slot.held_step.store(kHoldsNothing);
-  if (step.outcome.next && !step.outcome.stop) begin_piece(step.outcome.next->step + 1);
+  if (step.outcome.next && !step.outcome.stop) {
+    begin_piece(step.outcome.next->step + 1);
+  } else {
+    life_.slot.held_step.store(kHoldsNothing);
+  }
   if (step.steps_done > paced_step_ && passes_multiple(paced_step_, step.steps_done)) {
     paced_step_ = step.steps_done;
     note_pace(step.outcome);

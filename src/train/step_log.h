@@ -39,7 +39,8 @@ class StepLog {
   /// that will be `steps_done`.
   void ask_for_work();
   void begin_piece(std::int64_t steps_done);
-  /// It hands in this piece, and may get one of the same step or a later one with the answer.
+  /// It hands in this piece, and may get another one with the answer: of the same step or a later
+  /// one, unless it is a lost worker's.
   void hand_in(std::int64_t steps_done);
 
   /// After every step of this worker. Where the next piece came with it, that is begun.
