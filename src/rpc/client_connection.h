@@ -26,6 +26,20 @@ struct ClientConnection {
   std::atomic<std::uint64_t> bytes_received = 0;
 };
 
+/// A call under way, a stream or a small one, as its caller holds it.
+template <class Call>
+class PendingCall final : public RpcClient::Pending {
+ public:
+  explicit PendingCall(std::shared_ptr<Call> call) : call_(std::move(call)) {}
+  ~PendingCall() override { call_->abandon(); }
+
+  bool done() override { return call_->done(); }
+  Bytes& wait() override { return call_->wait(); }
+
+ private:
+  std::shared_ptr<Call> call_;
+};
+
 /// As gRPC's contexts take it.
 gpr_timespec time_of(Deadline deadline);
 

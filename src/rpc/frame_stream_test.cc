@@ -66,6 +66,7 @@ TEST(FrameReader, TakesAWholeMessageOfOneFrameOnly) {
   EXPECT_THROW(too_short.take_whole(frame(4, "abc")), Error);
   EXPECT_THROW(too_small.take_whole(frame(3, "abc")), Error);
   EXPECT_EQ(too_small.message().capacity(), 0u);
+  EXPECT_EQ(too_short.message().capacity(), 0u) << "memory was taken for what never came";
 }
 
 TEST(FrameReader, RefusesFramesThatBringNothing) {

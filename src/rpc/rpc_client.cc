@@ -139,18 +139,6 @@ class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame> 
   std::optional<Error> failure_;
 };
 
-class PendingCall final : public RpcClient::Pending {
- public:
-  explicit PendingCall(std::shared_ptr<ClientCall> call) : call_(std::move(call)) {}
-  ~PendingCall() override { call_->abandon(); }
-
-  bool done() override { return call_->done(); }
-  Bytes& wait() override { return call_->wait(); }
-
- private:
-  std::shared_ptr<ClientCall> call_;
-};
-
 }  // namespace
 
 gpr_timespec time_of(Deadline deadline) {
@@ -179,7 +167,7 @@ std::unique_ptr<RpcClient::Pending> RpcClient::start(const MessageParts& parts, 
   }
   auto call = std::make_shared<ClientCall>(state_, parts);
   call->begin(call, deadline);
-  return std::make_unique<PendingCall>(std::move(call));
+  return std::make_unique<PendingCall<ClientCall>>(std::move(call));
 }
 
 Bytes RpcClient::call(const MessageParts& parts, Deadline deadline, std::size_t reply_bytes) {

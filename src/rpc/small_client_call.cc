@@ -80,25 +80,13 @@ class SmallClientCall {
   std::optional<Error> failure_;
 };
 
-class PendingSmallCall final : public RpcClient::Pending {
- public:
-  explicit PendingSmallCall(std::shared_ptr<SmallClientCall> call) : call_(std::move(call)) {}
-  ~PendingSmallCall() override { call_->abandon(); }
-
-  bool done() override { return call_->done(); }
-  Bytes& wait() override { return call_->wait(); }
-
- private:
-  std::shared_ptr<SmallClientCall> call_;
-};
-
 }  // namespace
 
 std::unique_ptr<RpcClient::Pending> start_small_call(std::shared_ptr<ClientConnection> connection,
                                                      const MessageParts& parts, Deadline deadline) {
   auto call = std::make_shared<SmallClientCall>(std::move(connection), parts);
   call->begin(call, deadline);
-  return std::make_unique<PendingSmallCall>(std::move(call));
+  return std::make_unique<PendingCall<SmallClientCall>>(std::move(call));
 }
 
 }  // namespace cohort
