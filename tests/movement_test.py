@@ -6,11 +6,12 @@ leaves (1 - lr * weight_decay) of them, and what is left at the end tells how ma
 import json
 import math
 import os
+import pathlib
 import signal
 import unittest
 
 from read_safetensors import arrays
-from support import CohortTest, wait_until
+from support import CohortTest, children_of, wait_until
 
 STEPS = 200
 WORKERS = 4
@@ -40,7 +41,9 @@ tensorboard = false
 """
 COLUMNS = 200  # All constant, so they become 0.
 
+GRADIENTS = ["--strategy", "gossip", "--set", "strategy.send=gradients"]
 SERVERS = ["--strategy", "parameter-server"]
+WAITING = "gossip of gradients, topk"
 DROPPING = "3 of 4, late ones dropped"
 
 
@@ -85,7 +88,8 @@ LOOSE = {
     "partial, 1 of 4": partial(1),
     "partial, 2 of 4": partial(2),
     "gossip of parameters": ["--strategy", "gossip"],
-    "gossip of gradients": ["--strategy", "gossip"] + setting("strategy.send=gradients"),
+    "gossip of gradients": GRADIENTS,
+    WAITING: GRADIENTS + setting("strategy.compression.kind=topk"),
 }
 # Rates that fall with the steps, steps that have a size of their own, decay that goes through a
 # velocity: each with how much it may differ. Adagrad's first steps are its longest, and made in
@@ -95,7 +99,8 @@ OPTIMIZERS = [
     ('{kind="adagrad", lr=0.01, weight_decay=0.02, lr_decay=0.3}', 0.2, ["async", "3 of 4"]),
     ('{kind="adam", lr=0.0001, weight_decay=0.02}', 0.02, ["async", "gossip of gradients"]),
     ('{kind="adamw", lr=0.1, weight_decay=0.02}', 0.02, ["async", "partial, 2 of 4"]),
-    ('{kind="sgd", lr=0.01, momentum=0.9, weight_decay=0.02}', 0.06, ["all-reduce, topk", "async"]),
+    ('{kind="sgd", lr=0.01, momentum=0.9, weight_decay=0.02}', 0.06,
+     ["all-reduce, topk", "async", WAITING]),
     ('{kind="sgd", lr=0.05, momentum=0.5, weight_decay=0.02}', 0.06, ["gossip of parameters"]),
 ]
 # Models of workers that are not in step differ in age by some steps when they meet at the end.
@@ -130,20 +135,19 @@ class MovementTest(CohortTest):
         left = sum(map(abs, self.weights())) / sum(map(abs, self.first))
         return math.log(left) / math.log(1 - DECAY)
 
-    def steps_wanted(self, name):
-        """What the job says, but for pushes that were left out because it says so too."""
-        left_out = self.summary()["staleness"]["dropped"] if name == DROPPING else 0
-        return STEPS - left_out / WORKERS
+    def left_out(self, name):
+        """Steps whose pushes were left out because the job says so."""
+        return self.summary()["staleness"]["dropped"] / WORKERS if name == DROPPING else 0
 
     def start_run(self, *words, **more):
         self.next_run()
         return self.start("train", self.job, "--run-dir", self.run_dir, *words, **more)
 
-    def check(self, name, process):
+    def check(self, name, process, steps=STEPS, loose=0.01):
         self.assert_ends(process, 0)
-        self.assertEqual(self.summary()["steps"], STEPS)
-        moved, wanted = self.steps_moved(), self.steps_wanted(name)
-        tolerance = 1e-4 if name in EXACT else TOLERANCE.get(name, 0.01)
+        self.assertEqual(self.summary()["steps"], steps)
+        moved, wanted = self.steps_moved(), steps - self.left_out(name)
+        tolerance = 1e-4 if name in EXACT else TOLERANCE.get(name, loose)
         self.assertLess(abs(moved / wanted - 1), tolerance,
                         f"the model was moved by {moved:.2f} steps instead of {wanted}")
 
@@ -159,7 +163,8 @@ class WhoeverDoesThePieces(MovementTest):
     def test_workers_that_are_lost_and_not_replaced_change_nothing(self):
         faults = ";".join(f"worker-{worker}:worker.step=kill@{4 + worker}" for worker in (1, 2, 3))
         # Not where late pushes are dropped: those of the lost count as dropped, but are made again.
-        for name in (*IN_STEP, *(LOOSE.keys() - {DROPPING})):
+        # Nor where messages wait for peers that read: who is lost takes along what waits.
+        for name in (*IN_STEP, *(LOOSE.keys() - {DROPPING, WAITING})):
             with self.subTest(name):
                 # Who is quick may have done all the work before another comes to its death.
                 for _ in range(6):
@@ -180,6 +185,29 @@ class WhoeverDoesThePieces(MovementTest):
                 os.kill(self.pid_of(2), signal.SIGCONT)
                 self.check(name, process)
 
+    def test_more_workers_than_the_run_began_with_change_nothing(self):
+        faults = ";".join(f"worker-{worker}:worker.step=stop@5" for worker in (0, 1))
+        steps = 4 * STEPS  # At the end, models may be apart by what eight do in two turns.
+        for name in ("async", "1 of 4", "partial, 1 of 4", "gossip of parameters",
+                     "gossip of gradients"):
+            with self.subTest(name):
+                # The two may have done all the work before the others are ready.
+                for _ in range(6):
+                    process = self.start_run(*LOOSE[name], "--workers", 2, "--faults", faults,
+                                             *setting(f"train.steps={steps}"))
+                    wait_until(lambda: self.are_stopped(0, 1), "both stop")
+                    tasks = len(children_of(process.pid))
+                    answer = self.run_command("scale", self.run_dir, "--workers", 8)
+                    self.assertEqual(answer.returncode, 0, answer.stderr)
+                    wait_until(lambda: len(children_of(process.pid)) == tasks + 6, "six start")
+                    for worker in (0, 1):
+                        os.kill(self.pid_of(worker), signal.SIGCONT)
+                    # Updates are late by four steps, and more where every other one is pushed.
+                    self.check(name, process, steps, loose=8 * DECAY)
+                    if self.largest_group() == 8:
+                        break
+                self.assertEqual(self.largest_group(), 8)
+
     def test_every_optimizer_moves_the_model_as_one_process_does(self):
         for optimizer, tolerance, ways in OPTIMIZERS:
             words = setting(f"train.optimizer={optimizer}")
@@ -194,6 +222,18 @@ class WhoeverDoesThePieces(MovementTest):
         path = self.run_dir / "metrics.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
         return max((json.loads(line)["step"] for line in lines if line.endswith("}")), default=0)
+
+    def largest_group(self):
+        lines = (self.run_dir / "history.jsonl").read_text().splitlines()
+        return max(len(line["workers"]) for line in map(json.loads, lines)
+                   if line["event"] == "group")
+
+    def are_stopped(self, *workers):
+        if not (self.run_dir / "tasks.json").exists():
+            return False
+        states = [pathlib.Path(f"/proc/{self.pid_of(worker)}/stat").read_text().rsplit(")")[1][1]
+                  for worker in workers]
+        return states == ["T"] * len(workers)
 
     def pid_of(self, worker):
         tasks = json.loads((self.run_dir / "tasks.json").read_text())["tasks"]

@@ -20,7 +20,8 @@ ErrorFeedback::ErrorFeedback(std::unique_ptr<Codec> codec, std::size_t count, Op
     : codec_(std::move(codec)),
       options_(options),
       rest_(options.keep_rest ? count : 0),
-      velocity_(options.momentum > 0 ? count : 0),
+      velocity_(options.momentum.factor > 0 ? count : 0),
+      ahead_(options.momentum.nesterov ? count : 0),
       message_(codec_->max_bytes()) {}
 
 std::span<const std::byte> ErrorFeedback::encode(std::span<const float> values) {
@@ -28,9 +29,13 @@ std::span<const std::byte> ErrorFeedback::encode(std::span<const float> values) 
   if (!velocity_.empty()) {
     check_count("momentum-corrected", values.size(), velocity_.now.size());
     std::swap(velocity_.now, velocity_.before);
-    scaled_sum(velocity_.now.data(), velocity_.before.data(), values.data(), values.size(),
-               static_cast<float>(options_.momentum));
+    const auto factor = static_cast<float>(options_.momentum.factor);
+    scaled_sum(velocity_.now.data(), velocity_.before.data(), values.data(), values.size(), factor);
     vector = velocity_.now;
+    if (options_.momentum.nesterov) {
+      scaled_sum(ahead_.data(), velocity_.now.data(), values.data(), values.size(), factor);
+      vector = ahead_;
+    }
   }
   if (!rest_.empty()) {
     check_count("error-feedback", values.size(), rest_.now.size());

@@ -5,21 +5,20 @@
 #include <vector>
 
 #include "compression/codec.h"
+#include "compression/worker_momentum.h"
 
 namespace cohort {
 
 /// One side's way from vectors to messages that loses nothing in the long run: what a message left
-/// out is added to the next vector. With `momentum` above 0 the vectors are gradients to which
-/// momentum is applied before they are encoded; the receiver must then apply none of its own, which
-/// would keep going on with what one message said too much and the next one takes back. Where a
-/// codec chooses places (top-k), momentum of the chosen ones starts anew (deep gradient
-/// compression); with others (sign) it stays, as in blockwise momentum SGD with error feedback
-/// (Zheng et al. 2019).
+/// out is added to the next vector. With momentum the vectors are gradients to which it is applied
+/// before they are encoded. Where a codec chooses places (top-k), momentum of the chosen ones
+/// starts anew (deep gradient compression); with others (sign) it stays, as in blockwise momentum
+/// SGD with error feedback (Zheng et al. 2019).
 class ErrorFeedback {
  public:
   struct Options {
     bool keep_rest = true;  ///< Off: what a message leaves out is lost.
-    double momentum = 0;
+    WorkerMomentum momentum = {};
   };
 
   ErrorFeedback(std::unique_ptr<Codec> codec, std::size_t count, Options options);
@@ -67,6 +66,7 @@ class ErrorFeedback {
   Undoable velocity_;
   bool undoable_ = false;
   bool undone_ = false;
+  std::vector<float> ahead_;  // Nesterov: the velocity after one more step.
   std::vector<std::byte> message_;
 };
 

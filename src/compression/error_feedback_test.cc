@@ -108,7 +108,7 @@ class PlainMomentumCorrection {
 };
 
 TEST(ErrorFeedback, CorrectsMomentumAsThePlainReferenceDoes) {
-  auto sender = feedback("topk", {.momentum = 0.9});
+  auto sender = feedback("topk", {.momentum = {.factor = 0.9}});
   PlainMomentumCorrection reference(kCount, 251);  // ceil(0.05 * 5003)
   for (int round = 0; round < 20; ++round) {
     const auto gradients = normal_values(kCount, 200 + round);
@@ -117,9 +117,37 @@ TEST(ErrorFeedback, CorrectsMomentumAsThePlainReferenceDoes) {
   }
 }
 
+/// Nesterov's goes one step further: what travels is g + m u.
+TEST(ErrorFeedback, NesterovsMomentumLooksAhead) {
+  for (const bool keeps : {true, false}) {
+    ErrorFeedback sender(make_codec({.kind = "fp16"}, {.count = 1}, 1), 1,
+                         {.keep_rest = keeps, .momentum = {.factor = 0.5, .nesterov = true}});
+    const std::vector<float> gradients = {4};
+    const auto next = [&] { return decoded(sender.codec(), sender.encode(gradients), 1)[0]; };
+    EXPECT_EQ(next(), 6);
+    EXPECT_EQ(next(), 7);
+    EXPECT_EQ(next(), 7.5F);
+    sender.undo();
+    EXPECT_EQ(next(), 7.5F);
+    EXPECT_EQ(sender.velocity()[0], 7);
+  }
+}
+
+TEST(WorkerMomentum, StepsAsSgdDoes) {
+  std::vector<float> velocity = {2, -1};
+  std::vector<float> gradient = {1, 3};
+  apply_momentum({.factor = 0.5}, velocity, gradient);
+  EXPECT_EQ(velocity, (std::vector<float>{2, 2.5F}));
+  EXPECT_EQ(gradient, velocity);
+  gradient = {1, 1};
+  apply_momentum({.factor = 0.5, .nesterov = true}, velocity, gradient);
+  EXPECT_EQ(velocity, (std::vector<float>{2, 2.25F}));
+  EXPECT_EQ(gradient, (std::vector<float>{2, 2.125F}));
+}
+
 TEST(ErrorFeedback, MomentumWithoutTheRest) {
   ErrorFeedback sender(make_codec({.kind = "topk", .ratio = 0.5}, {.count = 2}, 1), 2,
-                       {.keep_rest = false, .momentum = 0.5});
+                       {.keep_rest = false, .momentum = {.factor = 0.5}});
   const std::vector<float> gradients = {4, 3};
   const auto next = [&] { return decoded(sender.codec(), sender.encode(gradients), 2); };
   EXPECT_EQ(next(), (std::vector<float>{4, 0}));
@@ -130,7 +158,7 @@ TEST(ErrorFeedback, MomentumWithoutTheRest) {
 /// Of a codec that chooses nothing the momentum goes on: in the long run its messages add up to
 /// what momentum makes of the gradients.
 TEST(ErrorFeedback, MomentumStaysWhereNoPlacesAreChosen) {
-  auto sender = feedback("sign", {.momentum = 0.9});
+  auto sender = feedback("sign", {.momentum = {.factor = 0.9}});
   std::vector<double> velocity(kCount);
   std::vector<double> left(kCount);  // Of the velocities so far, what no message has said.
   for (int round = 0; round < 20; ++round) {
@@ -148,7 +176,7 @@ TEST(ErrorFeedback, MomentumStaysWhereNoPlacesAreChosen) {
 /// One that goes on from another's rest and memory makes the messages the other would make.
 TEST_P(FeedbackOfEveryCodec, GoesOnWhereAnotherStopped) {
   const bool corrects = GetParam() == "topk" || GetParam() == "sign";
-  const ErrorFeedback::Options options{.momentum = corrects ? 0.9 : 0};
+  const ErrorFeedback::Options options{.momentum = {.factor = corrects ? 0.9 : 0}};
   auto never_stopped = feedback(GetParam(), options);
   for (int round = 0; round < 5; ++round) never_stopped.encode(normal_values(kCount, round));
   auto resumed = feedback(GetParam(), options);
@@ -163,7 +191,7 @@ TEST_P(FeedbackOfEveryCodec, GoesOnWhereAnotherStopped) {
 
 TEST_P(FeedbackOfEveryCodec, ForgetsAMessageThatNeverArrived) {
   const bool corrects = GetParam() == "topk" || GetParam() == "sign";
-  const ErrorFeedback::Options options{.momentum = corrects ? 0.9 : 0};
+  const ErrorFeedback::Options options{.momentum = {.factor = corrects ? 0.9 : 0}};
   auto sender = feedback(GetParam(), options);
   const auto copy = [](std::span<const float> floats) {
     return std::vector<float>(floats.begin(), floats.end());

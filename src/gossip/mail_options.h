@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "compression/codec.h"
+#include "gossip/model_age.h"
 #include "gossip/topology.h"
 
 namespace cohort {
@@ -13,6 +14,7 @@ namespace cohort {
 struct MailOptions {
   Topology topology = Topology::all;
   GossipPlace place = {};
+  AgeRule ages = {};                    ///< Of parameters.
   CompressionOptions compression = {};  ///< Of any kind but auto.
   CodecShape shape = {};                ///< Of the vectors that travel.
 };

@@ -69,6 +69,26 @@ TEST(CheckStrategy, ACodecThatCannotBeUsedIsNamedWithThoseThatCan) {
               HasSubstr("cannot use compression \"auto\""));
 }
 
+TEST(CheckStrategy, GossipBySignsAndMomentumDoNotGoTogether) {
+  const auto gossip_with = [](const std::string& codec, const OptimizerOptions& optimizer) {
+    return objection([&](Job& j) {
+      j.strategy.kind = "gossip";
+      j.strategy.send = "gradients";
+      j.cluster.servers = 0;
+      j.strategy.compression.kind = codec;
+      j.train.optimizer = optimizer;
+    });
+  };
+  const OptimizerOptions momentum{.kind = "sgd", .momentum = 0.9};
+  for (const char* codec : {"sign", "lowrank"}) {
+    EXPECT_THAT(gossip_with(codec, momentum),
+                AllOf(HasSubstr(codec), HasSubstr("train.optimizer.momentum is 0.9")));
+    EXPECT_EQ(gossip_with(codec, {.kind = "sgd"}), "");
+    EXPECT_EQ(gossip_with(codec, {.kind = "adam"}), "");
+  }
+  EXPECT_EQ(gossip_with("topk", momentum), "");
+}
+
 TEST(CheckStrategy, ServersNeedAStrategyThatUsesThem) {
   EXPECT_THAT(objection([](Job& j) { j.strategy.kind = "allreduce"; }),
               AllOf(HasSubstr("cluster.servers is 1"), HasSubstr("parameter-server")));

@@ -12,6 +12,7 @@
 #include "cluster/store.h"
 #include "cluster/work_board.h"
 #include "compression/codec.h"
+#include "compression/worker_momentum.h"
 #include "server/shard_parts.h"
 
 namespace cohort {
@@ -25,7 +26,7 @@ struct ClientOptions {
   using Table = TableSize;
   std::vector<Table> tables = {};
   CompressionOptions compression;
-  double momentum = 0;  ///< Of ErrorFeedback.
+  WorkerMomentum momentum = {};  ///< Of ErrorFeedback.
   std::uint64_t seed = 0;
   bool share_memory = true;  ///< With servers of this host; otherwise everything goes by gRPC.
   int cores = 1;             ///< That the local ranks may use.

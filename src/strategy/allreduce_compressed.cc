@@ -229,14 +229,14 @@ class AllreduceCompressed : public Strategy {
     // While trying, momentum stays with the optimizer, which all ways can use.
     const bool corrects = !trial_ && corrects_momentum(options, context_.optimizer_options);
     if (corrects) own_optimizer_ = make_optimizer(without_momentum(context_.optimizer_options));
-    exchange_ =
-        make_gradient_exchange({.transport = *transport_,
-                                .shape = codec_shape(model_.layout().parameters),
-                                .compression = compression_,
-                                .momentum = corrects ? context_.optimizer_options.momentum : 0,
-                                .seed = context_.seed,
-                                .algorithm = context_.options.algorithm,
-                                .timeout = context_.timeout.usual()});
+    exchange_ = make_gradient_exchange(
+        {.transport = *transport_,
+         .shape = codec_shape(model_.layout().parameters),
+         .compression = compression_,
+         .momentum = corrects ? worker_momentum(context_.optimizer_options) : WorkerMomentum(),
+         .seed = context_.seed,
+         .algorithm = context_.options.algorithm,
+         .timeout = context_.timeout.usual()});
   }
 
   /// `seconds` is from the beginning of the backward pass, with which plain buckets share a core.

@@ -22,6 +22,7 @@
 #include "strategy/codec_shape.h"
 #include "strategy/own_model.h"
 #include "strategy/own_text.h"
+#include "strategy/server_options.h"
 #include "strategy/worker_sums.h"
 
 namespace cohort {
@@ -171,6 +172,8 @@ class Gossip : public Strategy {
   /// many times that.
   double parts() const { return static_cast<double>(context_.parts); }
 
+  AgeRule age_rule() const { return {.parts = context_.parts, .workers = context_.engine.world()}; }
+
   /// Pieces of the job handed out before the one this worker works on.
   std::int64_t pieces_before() const { return pieces_before_; }
   /// Pieces done before this group of workers began.
@@ -183,6 +186,7 @@ class Gossip : public Strategy {
             .place = {.rank = context_.engine.rank(),
                       .world = context_.engine.world(),
                       .seed = context_.seed},
+            .ages = age_rule(),
             .compression = context_.options.compression,
             .shape = codec_shape(ModelLayout::of(context_.model).parameters)};
   }
@@ -246,7 +250,7 @@ class Gossip : public Strategy {
     double weights = 0;
     double ages = 0;
     for (auto& [weight, age] : all) {
-      weight *= weight_of_lag(newest - age);
+      weight *= age_rule().weight_of_lag(newest - age);
       weights += weight;
       ages += weight * age;
     }
@@ -302,7 +306,7 @@ class ParameterGossip : public Gossip {
     PhaseSpan span(context_.phases, Phase::communication);
     mail_.merge(*boxes_, model_.parameters());
     span.next(Phase::optimizer);
-    const double share = share_of_piece(mail_.age(), pieces_before(), context_.parts);
+    const double share = age_rule().share_of_piece(mail_.age(), pieces_before());
     model_.update(lr, parts() * clip, share);
     mail_.set_age(mail_.age() + share);
     span.next(Phase::communication);
@@ -346,6 +350,10 @@ class GradientGossip : public Gossip {
   explicit GradientGossip(const StrategyContext& context)
       : Gossip(context), mail_(mail_options(Topology::all)) {
     make_boxes(Topology::all, mail_.message_bytes());
+    if (corrects_momentum(context.options, context.optimizer_options)) {
+      momentum_ = worker_momentum(context.optimizer_options);
+      model_.use(make_optimizer(without_momentum(context.optimizer_options)));
+    }
     const std::size_t floats = model_.gradients().size();
     if (const auto* untold = own_behind(kUntold, context.start, floats + 2)) {
       mail_.start_from({.gradients = {untold->begin(), untold->end() - 2},
@@ -366,6 +374,7 @@ class GradientGossip : public Gossip {
     PhaseSpan span(context_.phases, Phase::communication);
     const auto gradients = model_.gradients();
     scale(gradients, clip);
+    if (momentum_.factor > 0) apply_own_momentum();
     mail_.send(*boxes_, gradients, lr);
     pieces_ = {.count = 1, .rates = lr};
     pieces_ += mail_.collect(*boxes_, gradients);
@@ -426,6 +435,15 @@ class GradientGossip : public Gossip {
   }
 
  private:
+  // The velocity stands where the optimizer's would, and like it is one of whole batches'
+  // gradients.
+  void apply_own_momentum() {
+    const auto gradients = model_.gradients();
+    scale(gradients, parts());
+    apply_momentum(momentum_, model_.slot(0), gradients);
+    scale(gradients, 1 / parts());
+  }
+
   // The gradients of this worker and those that came: the share of a step that their pieces are, by
   // the rates of the steps these belong to. Where they are only what messages had left out of
   // earlier ones, they count as one, by `rate_of_rest`. Those of many steps, which came while this
@@ -441,6 +459,7 @@ class GradientGossip : public Gossip {
   }
 
   GradientMail mail_;
+  WorkerMomentum momentum_;                    // Where it comes before the codec.
   Pieces pieces_;                              // Whose gradients are summed up.
   std::optional<OwnModel::Past> before_rest_;  // While it counts for the average only.
   bool cleared_ = false;  // The gradients' memory is used to collect what arrives late.

@@ -9,6 +9,7 @@
 
 #include "base/deadline.h"
 #include "compression/codec.h"
+#include "compression/worker_momentum.h"
 #include "transport/transport.h"
 
 namespace cohort {
@@ -50,7 +51,7 @@ struct ExchangeOptions {
   Transport& transport;  ///< For nothing else; must outlive the exchange.
   CodecShape shape;
   CompressionOptions compression;
-  double momentum = 0;  ///< Of ErrorFeedback, for topk and sign.
+  WorkerMomentum momentum = {};  ///< Of ErrorFeedback, for topk and sign.
   std::uint64_t seed = 0;
   std::string algorithm = "auto";  ///< Where whole floats are all-reduced.
   Duration timeout = std::chrono::seconds(60);

@@ -249,7 +249,7 @@ TEST(Exchange, MomentumIsAppliedBeforeTheChoice) {
     ExchangeOptions options = options_for("topk", transport);
     options.shape = {.count = 2};
     options.compression.ratio = 0.5;
-    options.momentum = 0.5;
+    options.momentum = {.factor = 0.5};
     const auto exchange = make_gradient_exchange(options);
     const auto next = [&] {
       std::vector<float> gradients = {4, 3};

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/vectorize.h"
 #include "optimizer/square_sum.h"
 #include "strategy/server_options.h"
 #include "strategy/server_state.h"
@@ -13,17 +12,6 @@
 
 namespace cohort {
 namespace {
-
-/// velocity = momentum * velocity + gradient; the gradient becomes what SGD would step by.
-COHORT_VECTORIZE void apply_momentum(std::span<float> gradient, std::span<float> velocity,
-                                     float momentum, bool nesterov) {
-  const float ahead = nesterov ? momentum : 1;
-  const float own = nesterov ? 1 : 0;
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
-    velocity[i] = momentum * velocity[i] + gradient[i];
-    gradient[i] = own * gradient[i] + ahead * velocity[i];
-  }
-}
 
 void multiply(std::span<float> values, double factor) {
   if (factor == 1) return;
@@ -38,7 +26,7 @@ class GradientPush : public ServerWorker {
       : ServerWorker(context),
         rule_(server_rule(context.options, context.optimizer_options)),
         server_slots_(rule_.slots()) {
-    if (rule_.worker_momentum > 0) velocity_.resize(floats());
+    if (rule_.worker_momentum.factor > 0) velocity_.resize(floats());
     make_space(client_.incoming(), client_.outgoing());
     good_updates_ = static_cast<std::int64_t>(client_.version());
     note_good_step(first_step());
@@ -154,8 +142,7 @@ class GradientPush : public ServerWorker {
       multiply(client_.outgoing(), factor);
     }
     if (!velocity_.empty()) {
-      apply_momentum(client_.outgoing(), velocity_, static_cast<float>(rule_.worker_momentum),
-                     context_.optimizer_options.nesterov);
+      apply_momentum(rule_.worker_momentum, velocity_, client_.outgoing());
     }
     push.pull = true;
     push.claim = plan.wants_next && gets_work_with_answers();

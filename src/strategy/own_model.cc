@@ -32,8 +32,9 @@ OwnModel::OwnModel(const StrategyContext& context, WorkerSums& sums)
 }
 
 void OwnModel::update(double lr, double gradient_scale, double share) {
-  optimizer_.update(
-      memory_.parameters, gradients(), memory_.slots,
+  const Optimizer& optimizer = rule_ ? *rule_ : optimizer_;
+  optimizer.update(
+      memory_.parameters, gradients(), std::span(memory_.slots).first(optimizer.slots().size()),
       {.lr = lr, .step = ++updates_, .gradient_scale = gradient_scale, .share = share});
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/private_memory.h"
@@ -23,6 +25,10 @@ class OwnModel {
   std::span<float> parameters() const { return memory_.parameters; }
   std::span<float> gradients() const { return space_->memory().gradients; }
   std::span<float> buffers() const { return memory_.buffers; }
+  std::span<float> slot(std::size_t number) const { return memory_.slots[number]; }
+
+  /// From now on updates are made by this rule. It has no slots; those there are stay the caller's.
+  void use(std::unique_ptr<Optimizer> rule) { rule_ = std::move(rule); }
 
   /// A step of the optimizer, or that share of one, by gradients() times `gradient_scale`.
   void update(double lr, double gradient_scale, double share);
@@ -40,7 +46,8 @@ class OwnModel {
 
  private:
   const Optimizer& optimizer_;
-  PrivateMemory floats_;  // Parameters, buffers, gradients, slots.
+  std::unique_ptr<Optimizer> rule_;  // In its place, where there is one.
+  PrivateMemory floats_;             // Parameters, buffers, gradients, slots.
   ModelMemory memory_;
   std::optional<FlatSpace> space_;
   std::int64_t updates_ = 0;

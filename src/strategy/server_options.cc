@@ -23,6 +23,10 @@ OptimizerOptions outer_optimizer(const StrategyOptions& strategy) {
   return outer;
 }
 
+bool sends_gradients(const StrategyOptions& strategy) {
+  return strategy.kind == "gossip" ? strategy.send == "gradients" : !pushes_deltas(strategy);
+}
+
 /// No more than there are workers to push.
 int quorum_of(const StrategyOptions& strategy, int workers) {
   return std::min(static_cast<int>(strategy.quorum), workers);
@@ -54,11 +58,16 @@ bool hands_out_work(const StrategyOptions& strategy) {
 
 bool corrects_momentum(const StrategyOptions& strategy, const OptimizerOptions& own) {
   const CompressionOptions& codec = strategy.compression;
-  // Where work is handed out, workers apply it before they push in any case.
-  const bool comes_late = strategy.kind != "parameter-server" || !hands_out_work(strategy);
-  return (codec.kind == "topk" || (codec.kind == "sign" && comes_late)) &&
-         codec.momentum_correction && !pushes_deltas(strategy) && own.kind == "sgd" &&
-         own.momentum > 0 && !own.nesterov;
+  // Where servers hand out work, workers apply it before they push in any case. Gossip by signs
+  // learns with no momentum only, before them or after.
+  const bool in_step = strategy.kind == "allreduce" ||
+                       (strategy.kind == "parameter-server" && !hands_out_work(strategy));
+  return (codec.kind == "topk" || (codec.kind == "sign" && in_step)) && codec.momentum_correction &&
+         sends_gradients(strategy) && own.kind == "sgd" && own.momentum > 0;
+}
+
+WorkerMomentum worker_momentum(const OptimizerOptions& own) {
+  return {.factor = own.momentum, .nesterov = own.nesterov};
 }
 
 ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& own) {
@@ -66,7 +75,7 @@ ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& 
   if (corrects_momentum(strategy, own)) return {.optimizer = without_momentum(own)};
   const bool sync = consistency_of(strategy) == ShardRules::Consistency::sync;
   if (sync || own.kind != "sgd") return {.optimizer = own};
-  return {.optimizer = without_momentum(own), .worker_momentum = own.momentum};
+  return {.optimizer = without_momentum(own), .worker_momentum = worker_momentum(own)};
 }
 
 ServerOptions server_options(const Job& job, int server, const ServedGroup& group) {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "compression/worker_momentum.h"
 #include "optimizer/optimizer.h"
 #include "server/run_server.h"
 #include "server/shard_parts.h"
@@ -38,7 +39,7 @@ Tables table_place(const StrategyOptions& strategy);
 /// runs of MNIST lost 0.6 to 2.5 points).
 struct ServerRule {
   OptimizerOptions optimizer;
-  double worker_momentum = 0;  ///< That workers apply before they push.
+  WorkerMomentum worker_momentum = {};  ///< That workers apply before they push.
 
   std::size_t slots() const { return make_optimizer(optimizer)->slots().size(); }
 };
@@ -53,7 +54,9 @@ bool hands_out_work(const StrategyOptions& strategy);
 /// How servers of this strategy make updates of pushes.
 ShardRules::Consistency consistency_of(const StrategyOptions& strategy);
 
-/// Whether momentum is applied by the compressor of gradients, not by the optimizer.
+/// Whether momentum is applied to a worker's gradients before they are compressed, not by the
+/// optimizer that gets them.
 bool corrects_momentum(const StrategyOptions& strategy, const OptimizerOptions& own);
+WorkerMomentum worker_momentum(const OptimizerOptions& own);
 
 }  // namespace cohort

@@ -25,14 +25,38 @@ TEST(ServerRule, InStepItIsTheJobsOwn) {
 
 TEST(ServerRule, MomentumOfPushesAppliedAtOnceIsKeptByTheWorkers) {
   const ServerRule rule = server_rule(server("async"), sgd(0.9));
-  EXPECT_EQ(rule.worker_momentum, 0.9);
+  EXPECT_EQ(rule.worker_momentum.factor, 0.9);
   EXPECT_EQ(rule.optimizer.momentum, 0);
   EXPECT_EQ(rule.slots(), 0U);
 }
 
+TEST(ServerRule, MomentumComesBeforeALossyCodecWhereItWouldComeAfterIt) {
+  OptimizerOptions nesterov = sgd(0.9);
+  nesterov.nesterov = true;
+  StrategyOptions allreduce;
+  StrategyOptions gossip;
+  gossip.kind = "gossip";
+  gossip.send = "gradients";
+  const auto corrects = [&](StrategyOptions strategy, const std::string& codec) {
+    strategy.compression.kind = codec;
+    EXPECT_EQ(corrects_momentum(strategy, sgd(0.9)), corrects_momentum(strategy, nesterov));
+    EXPECT_FALSE(corrects_momentum(strategy, sgd(0)));
+    return corrects_momentum(strategy, nesterov);
+  };
+  for (const StrategyOptions& in_step : {allreduce, server("sync")}) {
+    EXPECT_TRUE(corrects(in_step, "topk"));
+    EXPECT_TRUE(corrects(in_step, "sign"));
+    EXPECT_FALSE(corrects(in_step, "int8"));
+  }
+  EXPECT_TRUE(corrects(gossip, "topk"));
+  EXPECT_FALSE(corrects(gossip, "sign"));
+  gossip.send = "parameters";
+  EXPECT_FALSE(corrects(gossip, "topk"));
+}
+
 TEST(ServerRule, PlainSgdStaysAsItIs) {
   const ServerRule rule = server_rule(server("bounded"), sgd(0));
-  EXPECT_EQ(rule.worker_momentum, 0);
+  EXPECT_EQ(rule.worker_momentum.factor, 0);
   EXPECT_EQ(rule.optimizer.momentum, 0);
 }
 

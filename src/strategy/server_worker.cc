@@ -252,7 +252,7 @@ ClientOptions ServerWorker::client_options() const {
   options.tables = size.tables;
   options.compression = context_.options.compression;
   if (corrects_momentum(context_.options, context_.optimizer_options)) {
-    options.momentum = context_.optimizer_options.momentum;
+    options.momentum = worker_momentum(context_.optimizer_options);
   }
   options.seed = context_.seed;
   // Gloo on the loopback was asked for by a user who wants everything to go through sockets.

@@ -89,11 +89,14 @@ StrategyContext Session::strategy_context(const TrainingState* start) {
           .cores = life_.run.cores};
 }
 
+// Handed out are as many parts of a batch as there were workers at first, to however many there
+// are now: which part is to be read, the work says.
 BatchOptions Session::loader_options() const {
+  const bool handed_out = pace_.hands_out_work;
   return {.seed = job_.seed,
           .batch = job_.train.batch,
-          .rank = rank_,
-          .world = pace_.hands_out_work ? static_cast<int>(job_.cluster.workers) : view_.world(),
+          .rank = handed_out ? 0 : rank_,
+          .world = handed_out ? static_cast<int>(job_.cluster.workers) : view_.world(),
           .accumulate = job_.train.accumulate,
           .start = cursor_after(step_, life_.run.data.train->size(), job_.train.batch)};
 }
