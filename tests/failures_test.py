@@ -295,11 +295,12 @@ class TwoFaultsTest(FailuresTest):
         self.assertEqual([line["number"] for line in self.history("lost")], [2])
 
     def test_a_death_while_a_checkpoint_is_written_costs_no_step(self):
-        disk = SlowDisk(self.run_dir / "checkpoints", self.folder / "gate")
-        disk.hold()
+        self.run_dir.mkdir()
+        disk = SlowDisk(self.run_dir, self.folder / "gate")
         process, workers = self.start_long_training(
             "--set", "checkpoint.every_steps=5", "--set", "cluster.timeout_seconds=5",
             **disk.environment)
+        disk.hold()
         disk.wait_until_used()
         os.kill(workers[1], signal.SIGKILL)
         wait_until(lambda: len(self.history("group")) > 1, "a new group")
@@ -307,8 +308,11 @@ class TwoFaultsTest(FailuresTest):
         steps = max(self.losses())
         wait_until(lambda: max(self.losses()) > steps + 3, "the new group trains")
         self.assertEqual([line["number"] for line in self.history("lost")], [1])
+        latest = self.run_dir / "checkpoints" / "LATEST"
+        saved = self.checkpoint_step() if latest.exists() else 0
         disk.release()
-        wait_until((self.run_dir / "checkpoints" / "LATEST").exists, "it is written all the same")
+        wait_until(lambda: latest.exists() and self.checkpoint_step() > saved,
+                   "it is written all the same")
         process.send_signal(signal.SIGTERM)
         self.assert_ends(process, 138)
         self.assertEqual(self.checkpoint_step(), max(self.losses()))
@@ -485,6 +489,16 @@ class ReplicaTest(FailuresTest):
                 first, second = self.summary()["shards"]
                 self.assertEqual(first["fingerprint"], second["fingerprint"])
                 self.assertEqual([first["applied"], second["applied"]], [ShardsTest.PUSHES] * 2)
+
+    def test_without_a_copy_the_run_ends_at_once(self):
+        for words in ([], ShardsTest.LOOSE["async"]):
+            with self.subTest(words):
+                self.run_dir = self.folder / f"run {len(words)}"
+                result = self.train(*STEPS, *self.WORDS[:-2], *words, "--faults",
+                                    "server-1:server.lose-memory=error@20")
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("no worker has it", result.stderr)
+                self.assertEqual(len(self.history("group")), 2)
 
     def test_a_servers_death_is_not_held_against_the_one_before_it(self):
         process = self.start("train", self.job, "--run-dir", self.run_dir, *self.WORDS,

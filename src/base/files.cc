@@ -139,19 +139,19 @@ AtomicFile::~AtomicFile() {
   if (fd_) ::unlink(temporary_.c_str());
 }
 
-void AtomicFile::commit() {
-  if (::fsync(fd_.get()) != 0) fail_errno("cannot sync " + path_.string());
+void AtomicFile::commit(Sync sync) {
+  if (sync == Sync::yes && ::fsync(fd_.get()) != 0) fail_errno("cannot sync " + path_.string());
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     fail_errno("cannot write " + path_.string());
   }
   fd_ = UniqueFd();
-  sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
+  if (sync == Sync::yes) sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes, Sync sync) {
   AtomicFile file(path);
   file.write(bytes);
-  file.commit();
+  file.commit(sync);
 }
 
 TemporaryFolder::TemporaryFolder() {

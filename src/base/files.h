@@ -51,8 +51,13 @@ std::string read_kernel_file(const std::filesystem::path& path);
 enum class Existing { append, empty };
 UniqueFd open_to_write(const std::filesystem::path& path, Existing existing);
 
+/// Whether to return only when what was written is on the disk. What only tells others how things
+/// stand must not wait for that: a disk may be busy for minutes.
+enum class Sync { yes, no };
+
 /// Either the old content or all of the new is under `path`, also after a crash or on a full disk.
-void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes,
+                           Sync sync = Sync::yes);
 
 /// Writes all of `bytes` to an open file. Throws Error(io) or Error(no_space) naming `path`.
 void write_all(int fd, std::string_view bytes, const std::filesystem::path& path);
@@ -79,8 +84,8 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   void write(std::string_view bytes) { write_all(fd_.get(), bytes, path_); }
-  /// Returns when file and name are on the disk. The last call.
-  void commit();
+  /// The last call.
+  void commit(Sync sync = Sync::yes);
 
  private:
   const std::filesystem::path path_;

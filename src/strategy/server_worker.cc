@@ -138,7 +138,7 @@ void ServerWorker::check_start(const TrainingState& start) const {
 
 void ServerWorker::give_first_model(const TrainingState& start) {
   if (start.parameters.empty() && order_.floats() > 0) {
-    fail(ErrorCode::peer_lost,
+    fail(ErrorCode::corrupt,
          "the servers have lost their model and no worker has it; it was after step {}. Go on from "
          "the last checkpoint with --resume auto",
          start.step);

@@ -3,6 +3,8 @@
 #include <torch/version.h>
 
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "base/excerpt.h"
 #include "base/fail.h"
@@ -40,7 +42,15 @@ WorkLeft work_of(const Json& json) {
   WorkLeft work;
   work.parts = integer_at(json, "parts", 1, kMostParts);
   work.next = integer_at(json, "next", 0, kMostSteps * work.parts);
-  for (const Json& claim : json.at("again")) work.again.push_back(claim_of(claim, work));
+  std::set<std::pair<std::int64_t, int>> seen;
+  for (const Json& entry : json.at("again")) {
+    const Claim claim = claim_of(entry, work);
+    if (!seen.emplace(claim.step, claim.part).second) {
+      fail(ErrorCode::corrupt, "part {} of step {} shall be done again twice", claim.part,
+           claim.step);
+    }
+    work.again.push_back(claim);
+  }
   return work;
 }
 
@@ -53,12 +63,12 @@ CheckpointText text_of(const Json& json) {
   CheckpointText text;
   text.step = integer_at(json, "step", 0, kMostSteps);
   text.cursor.epoch = integer_at(json, "epoch", 0, kMostSteps);
-  text.cursor.offset = integer_at(json, "offset", 0, kLargest);
   text.work = work_of(json.at("work"));
   text.updates = integer_at(json, "updates", 0, kMostSteps * kMostParts);
   text.seed = seed_of(json.at("seed"));
   text.batch = integer_at(json, "batch", 1, kLargest);
   text.samples = integer_at(json, "samples", 1, kLargest);
+  text.cursor.offset = integer_at(json, "offset", 0, text.samples);
   json.at("optimizer").get_to(text.optimizer);
   json.at("slots").get_to(text.slots);
   json.at("strategy").get_to(text.strategy);

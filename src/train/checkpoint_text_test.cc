@@ -62,6 +62,7 @@ TEST(CheckpointText, NumbersThatNoTrainingHasAreRefused) {
   for (const char* key : {"batch", "samples", "offset"}) {
     EXPECT_THAT(refusal([&](Json& json) { json[key] = -1; }), HasSubstr(key));
   }
+  EXPECT_THAT(refusal([](Json& json) { json["offset"] = 1000000000; }), HasSubstr("offset"));
 }
 
 TEST(CheckpointText, WorkThatCannotBeLeftIsRefused) {
@@ -73,6 +74,8 @@ TEST(CheckpointText, WorkThatCannotBeLeftIsRefused) {
                             Json{9223372036854775807, 0}, Json::array(), Json("x"), Json{1}}) {
     EXPECT_NE(refusal([&](Json& json) { json["work"]["again"] = {claim}; }), "") << claim;
   }
+  const Json twice = {{40, 0}, {40, 1}, {40, 0}};
+  EXPECT_THAT(refusal([&](Json& json) { json["work"]["again"] = twice; }), HasSubstr("twice"));
   EXPECT_NE(refusal([](Json& json) { json["work"]["next"] = -1; }), "");
   EXPECT_NE(refusal([](Json& json) { json["work"] = 3; }), "");
 }

@@ -65,7 +65,7 @@ void RunStatus::write_tasks(const View& view, const std::vector<Task>& tasks) {
   const nlohmann::ordered_json all{
       {"launcher", ::getpid()}, {"group", view.epoch}, {"workers", view.world()}, {"tasks", list}};
   try {
-    write_file_atomically(run_dir_ / "tasks.json", all.dump(2));
+    write_file_atomically(run_dir_ / "tasks.json", all.dump(2), Sync::no);
   } catch (const Error& error) {
     log_warn("{}", error.what());  // A full disk must not end a run that only wants to tell of it.
   }
@@ -93,7 +93,7 @@ std::optional<int> RunStatus::asked_workers() {
 }
 
 void RunStatus::answer(const std::string& text) {
-  write_file_atomically(answer_path(run_dir_), text);
+  write_file_atomically(answer_path(run_dir_), text, Sync::no);
 }
 
 std::string ask_for_workers(const fs::path& run_dir, int workers, Deadline deadline) {
@@ -103,7 +103,7 @@ std::string ask_for_workers(const fs::path& run_dir, int workers, Deadline deadl
   }
   const pid_t launcher = launcher_of(run_dir);
   fs::remove(answer_path(run_dir));
-  write_file_atomically(request_path(run_dir), std::to_string(workers));
+  write_file_atomically(request_path(run_dir), std::to_string(workers), Sync::no);
   while (!fs::exists(answer_path(run_dir))) {
     if (::kill(launcher, 0) != 0) {
       fs::remove(request_path(run_dir));
