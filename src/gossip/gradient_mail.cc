@@ -87,10 +87,12 @@ GradientMail::Leftovers GradientMail::mean_leftovers() const {
   return mean;
 }
 
-void GradientMail::start_from(const Leftovers& leftovers) {
+void GradientMail::start_from(const Leftovers& leftovers, const std::set<int>& told) {
   last_rate_ = leftovers.rate;
   const Pieces pieces{.count = leftovers.pieces, .rates = leftovers.pieces * leftovers.rate};
-  for (auto& [peer, lane] : lanes_) keep(lane, leftovers.gradients, pieces);
+  for (auto& [peer, lane] : lanes_) {
+    if (!told.contains(peer)) keep(lane, leftovers.gradients, pieces);
+  }
 }
 
 void GradientMail::keep(Lane& lane, std::span<const float> gradients, const Pieces& pieces) {

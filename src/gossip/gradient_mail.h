@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -53,8 +54,8 @@ class GradientMail {
   /// What a peer was never told, in the mean over the peers; empty where that is nothing.
   Leftovers mean_leftovers() const;
 
-  /// Before the first send(): no peer was told these gradients yet.
-  void start_from(const Leftovers& leftovers);
+  /// Before the first send(): no peer but `told` was told these gradients yet.
+  void start_from(const Leftovers& leftovers, const std::set<int>& told = {});
 
  private:
   struct Lane {

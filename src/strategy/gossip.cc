@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <ranges>
+#include <set>
 #include <utility>
 
 #include "base/failpoint.h"
@@ -354,11 +355,13 @@ class GradientGossip : public Gossip {
       momentum_ = worker_momentum(context.optimizer_options);
       model_.use(make_optimizer(without_momentum(context.optimizer_options)));
     }
+    const std::set<int> with_own_model = newcomers_with_own_model(context);
     const std::size_t floats = model_.gradients().size();
     if (const auto* untold = own_behind(kUntold, context.start, floats + 2)) {
       mail_.start_from({.gradients = {untold->begin(), untold->end() - 2},
                         .pieces = untold->end()[-2],
-                        .rate = untold->back()});
+                        .rate = untold->back()},
+                       with_own_model);
     }
   }
 
@@ -435,6 +438,19 @@ class GradientGossip : public Gossip {
   }
 
  private:
+  // Those who begin with this worker's model, which are told nothing that is in it. All call it
+  // together.
+  std::set<int> newcomers_with_own_model(const StrategyContext& context) {
+    const std::array<std::int64_t, 1> own = {context.start != nullptr ? 1 : 0};
+    const auto have_start = sums_.gather(own);
+    std::set<int> newcomers;
+    if (context.engine.rank() != 0) return newcomers;
+    for (int rank = 0; rank < sums_.world(); ++rank) {
+      if (have_start[static_cast<std::size_t>(rank)][0] == 0) newcomers.insert(rank);
+    }
+    return newcomers;
+  }
+
   // The velocity stands where the optimizer's would, and like it is one of whole batches'
   // gradients.
   void apply_own_momentum() {
