@@ -20,7 +20,7 @@ struct Length {
   int checkpoints;
 };
 
-const std::vector<Length> kLengths = {{"mlp", 8}, {"wide-mlp", 2}};
+const std::vector<Length> kLengths = {{"mlp", 16}, {"wide-mlp", 2}};
 
 Metric rate_of(const std::string& network) {
   return {network + ", 2 workers: training", Unit::samples_per_second};
