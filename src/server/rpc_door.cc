@@ -120,8 +120,7 @@ class RpcDoor::Caller : public Visit, public std::enable_shared_from_this<Caller
   std::vector<std::byte> head_;
 };
 
-RpcDoor::RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& memory,
-                 std::function<void()> arrived)
+RpcDoor::RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& memory)
     : desk_(desk),
       memory_(memory),
       come_(static_cast<std::size_t>(options.rules.workers)),
@@ -132,7 +131,6 @@ RpcDoor::RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& mem
       model_copies_(static_cast<std::size_t>(options.rules.workers)),
       replica_memory_(options.replica_memory),
       epoch_(options.epoch),
-      arrived_(std::move(arrived)),
       server_(options.address, [this](auto call) { put(std::move(call)); },
               {.max_message_bytes = largest_message(options)}) {}
 
@@ -146,10 +144,10 @@ void RpcDoor::put(std::unique_ptr<RpcCall> call) {
     calls_.push_back(std::move(call));
     waiting_.fetch_add(1, std::memory_order_release);
   }
-  arrived_();
+  memory_.bell().notify();
 }
 
-/// Without the desk: whoever has it may be waiting for this server's own copy to be kept, by a
+/// Not on the desk's thread: that one may be waiting for this server's own copy to be kept, by a
 /// server that in its turn waits for this one.
 void RpcDoor::take_replica_call(RpcCall& call) {
   try {
@@ -252,7 +250,7 @@ void RpcDoor::take_first_model(RpcCall& call, const WireRequest& wire) {
   reply_with(call, {});
 }
 
-/// At the desk floats are only copied; they travel, in parts, while it goes on.
+/// The desk's thread only copies the floats; they travel, in parts, while it goes on.
 void RpcDoor::take_read(RpcCall& call, const WireRequest& wire) {
   std::span<float> floats = memory_for_model(wire.rest);
   auto& copy = model_copies_[static_cast<std::size_t>(wire.header.worker)];

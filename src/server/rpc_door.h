@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -18,12 +17,10 @@ namespace cohort {
 
 /// The server's end of its gRPC calls: requests of workers elsewhere, and of everybody what is said
 /// only now and then (hello, the first model, the wish to read the model). Calls arrive on gRPC's
-/// threads and wait here until somebody who has the desk takes them.
+/// threads and wait here for the desk's.
 class RpcDoor {
  public:
-  /// `arrived` is called on a thread of gRPC after a call was put here.
-  RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& memory,
-          std::function<void()> arrived);
+  RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& memory);
   ~RpcDoor();
 
   std::string address() const { return server_.address(); }
@@ -72,7 +69,6 @@ class RpcDoor {
   std::mutex replica_mutex_;  // Guards the memory of the copy this server keeps.
   const std::span<std::byte> replica_memory_;
   const std::int64_t epoch_;
-  const std::function<void()> arrived_;
 
   std::mutex mutex_;  // Guards what gRPC's threads touch.
   std::deque<std::unique_ptr<RpcCall>> calls_;

@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <exception>
-#include <mutex>
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -30,11 +28,6 @@ struct ServerLost {
   Error error;
 };
 
-/// Requests are taken at one desk, by one thread at a time. Those that come through memory wait for
-/// the server's own thread. A call is taken by the thread of gRPC that has brought it: to wake
-/// another would cost a fifth of a small call. Where the desk is taken, whoever has it looks for
-/// calls again when it has let go of it, so that none is left. With replicas all waits for the
-/// server's own thread, because that of gRPC must not wait for another server.
 class Server {
  public:
   Server(const ServerOptions& options, Store& store)
@@ -42,7 +35,7 @@ class Server {
         store_(store),
         desk_(options),
         memory_(options.rules.workers, desk_),
-        rpc_(options, desk_, memory_, [this] { take_calls(); }),
+        rpc_(options, desk_, memory_),
         wait_(WaitPolicy::for_ranks(options.rules.workers + 1, options.cores)),
         appear_by_(Deadline::in(std::max(options.timeout, options.appear))) {
     store.set(
@@ -53,13 +46,10 @@ class Server {
 
   ServerResult run() {
     try {
-      if (options_.replicas > 1) replicate();
-      while (take_turn()) wait_for_visitors();
+      serve();
     } catch (const ServerLost& lost) {
       log_warn("server {} ends with its group: {}", options_.server, lost.error.what());
     }
-    const std::lock_guard lock(desk_mutex_);
-    ended_ = true;
     ServerResult result;
     if (const Shard* shard = desk_.shard()) {
       result.counts = shard->counts();
@@ -69,39 +59,21 @@ class Server {
   }
 
  private:
-  void wait_for_visitors() {
-    const auto has_visitors = [&] { return memory_.has_visitors() || rpc_.has_visitors(); };
-    // Those who come by gRPC bring a thread that needs the core.
-    if (memory_came_ && wait_.look_often(has_visitors)) return;
-    wait_.sleep_until(memory_.bell(), has_visitors, Deadline::in(kLookAround), [] {});
-  }
-
-  /// False when the server shall end.
-  bool take_turn() {
-    const std::lock_guard lock(desk_mutex_);
-    if (failure_) std::rethrow_exception(failure_);
-    memory_came_ = memory_.has_visitors();
-    take_all();
-    if (desk_.all_have_left()) return false;
-    return Clock::now() < look_around_at_ || look_around();
-  }
-
-  /// On a thread of gRPC.
-  void take_calls() {
-    if (options_.replicas > 1) return memory_.bell().notify();
-    while (rpc_.has_visitors()) {
-      const std::unique_lock lock(desk_mutex_, std::try_to_lock);
-      if (!lock || ended_) return;
-      try {
-        rpc_.take_all();
-      } catch (...) {
-        failure_ = std::current_exception();
+  void serve() {
+    if (options_.replicas > 1) replicate();
+    while (!desk_.all_have_left()) {
+      const auto has_visitors = [&] { return memory_.has_visitors() || rpc_.has_visitors(); };
+      // Those who come by gRPC bring a thread that needs the core.
+      if (!memory_came_ || !wait_.look_often(has_visitors)) {
+        wait_.sleep_until(memory_.bell(), has_visitors, Deadline::in(kLookAround), [] {});
       }
-      if (failure_ || desk_.all_have_left()) return memory_.bell().notify();
+      take_all();
+      if (Clock::now() >= look_around_at_ && !look_around()) return;
     }
   }
 
   void take_all() {
+    memory_came_ = memory_.has_visitors();
     rpc_.take_all();
     memory_.take_all();
   }
@@ -162,9 +134,6 @@ class Server {
   Store& store_;
   OtherServers others_{options_, store_};
   std::unique_ptr<ReplicaLink> replica_;
-  std::mutex desk_mutex_;  // Guards all but the replica link.
-  std::exception_ptr failure_;
-  bool ended_ = false;
   ServerDesk desk_;
   MemoryDoor memory_;
   RpcDoor rpc_;
