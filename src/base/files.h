@@ -55,7 +55,8 @@ UniqueFd open_to_write(const std::filesystem::path& path, Existing existing);
 /// stand must not wait for that: a disk may be busy for minutes.
 enum class Sync { yes, no };
 
-/// Either the old content or all of the new is under `path`, also after a crash or on a full disk.
+/// Either the old content or all of the new is under `path`, also on a full disk and when this
+/// process dies; with Sync::yes also when the machine does.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes,
                            Sync sync = Sync::yes);
 
@@ -84,7 +85,7 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   void write(std::string_view bytes) { write_all(fd_.get(), bytes, path_); }
-  /// The last call.
+  /// The last call. With Sync::yes it returns when file and name are on the disk.
   void commit(Sync sync = Sync::yes);
 
  private:

@@ -8,6 +8,10 @@
 namespace cohort {
 namespace {
 
+COHORT_VECTORIZE void multiply_floats(float* values, std::size_t count, float factor) {
+  for (std::size_t i = 0; i < count; ++i) values[i] *= factor;
+}
+
 // `out` may be one of the sources, so the pointers are not restrict; ivdep says that element i
 // never depends on another element.
 
@@ -66,6 +70,10 @@ void sum_of_many(std::span<float> out, std::span<const float* const> sources) {
 }
 
 }  // namespace
+
+void multiply(std::span<float> values, double factor) {
+  if (factor != 1) multiply_floats(values.data(), values.size(), static_cast<float>(factor));
+}
 
 void add_to(std::span<float> into, std::span<const float> from) {
   sum_2(into.data(), into.size(), into.data(), from.data());

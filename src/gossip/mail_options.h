@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "compression/codec.h"
-#include "gossip/model_age.h"
 #include "gossip/topology.h"
 
 namespace cohort {
@@ -14,7 +13,6 @@ namespace cohort {
 struct MailOptions {
   Topology topology = Topology::all;
   GossipPlace place = {};
-  AgeRule ages = {};                    ///< Of parameters.
   CompressionOptions compression = {};  ///< Of any kind but auto.
   CodecShape shape = {};                ///< Of the vectors that travel.
 };

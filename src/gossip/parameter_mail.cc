@@ -124,11 +124,11 @@ void ParameterMail::merge_plain(PeerBoxes& boxes, std::span<float> own) {
   }
   if (taken.empty()) return;
 
-  const double own_weight = weight_ * options_.ages.weight_of_lag(newest - age_);
+  const double own_weight = weight_ * weight_of_lag(newest - age_);
   double ages = own_weight * age_;
   std::vector<WeightedModel> models;
   for (const Box::Taken& arrived : taken) {
-    const double weight = arrived.weight() * options_.ages.weight_of_lag(newest - arrived.age());
+    const double weight = arrived.weight() * weight_of_lag(newest - arrived.age());
     models.push_back({floats_of_message(arrived.message(), own.size()), weight});
     ages += weight * arrived.age();
     weight_ += arrived.weight();
@@ -148,8 +148,8 @@ void ParameterMail::merge_encoded(PeerBoxes& boxes, std::span<float> own) {
     if (!arrived) continue;
     codec_->decode(arrived->message(), decoded_);
     const double ahead = arrived->age() - age_;
-    const double own_weight = weight_ * options_.ages.weight_of_lag(ahead);
-    const WeightedModel model{decoded_, arrived->weight() * options_.ages.weight_of_lag(-ahead)};
+    const double own_weight = weight_ * weight_of_lag(ahead);
+    const WeightedModel model{decoded_, arrived->weight() * weight_of_lag(-ahead)};
     const Merged merged = is_sparse() ? merge_coordinates(own, own_weight, model)
                                       : merge_models(own, own_weight, {&model, 1});
     weight_ += arrived->weight();

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <latch>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -79,6 +80,7 @@ TEST_P(BothWays, WorkIsHandedOutOnce) {
   });
   std::mutex mutex;
   std::set<std::pair<std::int64_t, int>> done;
+  std::latch all_done(kWorkers);  // What one who leaves has not pushed is handed out again.
   run_workers(kWorkers, [&](int worker) {
     ServerClient client(client_options(worker, 1, 8, GetParam()), running.store);
     if (worker == 0) client.initialise(model_of(std::vector<float>(8)));
@@ -88,6 +90,7 @@ TEST_P(BothWays, WorkIsHandedOutOnce) {
       const std::lock_guard lock(mutex);
       EXPECT_TRUE(done.emplace(claim->step, claim->part).second);
     }
+    all_done.arrive_and_wait();
   });
   EXPECT_EQ(done.size(), 60U);
 }

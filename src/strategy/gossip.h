@@ -8,10 +8,13 @@ namespace cohort {
 
 /// Training without a centre: every worker has a model of its own, makes its own steps on the parts
 /// of batches it gets, sends to peers and merges what has arrived from them; nobody waits for
-/// anybody. What travels are parameters, merged by push-sum (Lian et al. 2018, Assran et al. 2019),
-/// or gradients, which everybody applies. meet() makes one model of all.
-///
-/// Clipping looks at the gradient of the worker's own part alone.
-std::unique_ptr<Strategy> make_gossip(const StrategyContext& context);
+/// anybody. meet() makes one model of all. Clipping looks at the gradient of the worker's own part
+/// alone.
+
+/// What travels are parameters, merged by push-sum (Lian et al. 2018, Assran et al. 2019).
+std::unique_ptr<Strategy> make_parameter_gossip(const StrategyContext& context);
+
+/// What travels are gradients, which everybody applies.
+std::unique_ptr<Strategy> make_gradient_gossip(const StrategyContext& context);
 
 }  // namespace cohort

@@ -77,18 +77,18 @@ class Peer {
     options.send = "gradients";
     options.compression.kind = plan_.compression;
     options.compression.ratio = 0.1;
-    return make_gossip({.model = *model_,
-                        .engine = engine,
-                        .store = store,
-                        .optimizer = *optimizer_,
-                        .phases = phases_,
-                        .options = options,
-                        .optimizer_options = kSgd,
-                        .start = start,
-                        .seed = 3,
-                        .steps = plan_.steps,
-                        .parts = plan_.parts,
-                        .timeout = std::chrono::seconds(60)});
+    return make_gradient_gossip({.model = *model_,
+                                 .engine = engine,
+                                 .store = store,
+                                 .optimizer = *optimizer_,
+                                 .phases = phases_,
+                                 .options = options,
+                                 .optimizer_options = kSgd,
+                                 .start = start,
+                                 .seed = 3,
+                                 .steps = plan_.steps,
+                                 .parts = plan_.parts,
+                                 .timeout = std::chrono::seconds(60)});
   }
 
   const Plan& plan_;

@@ -1,4 +1,4 @@
-#include "strategy/gossip.h"
+// Peers without a centre: what they end with, and how far it has moved.
 
 #include <cohort/error.h>
 #include <gmock/gmock.h>
@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "optimizer/optimizer.h"
+#include "strategy/strategy.h"
 #include "transport/inproc/inproc_hub.h"
 
 namespace cohort {
@@ -110,17 +111,17 @@ WorkerEnd train_worker(const TrainingRun& run, Engine& engine, Store& store, Rou
   const Data data;
   const int parts = run.parts > 0 ? run.parts : run.world;
   PhaseClock phases;
-  const auto strategy = make_gossip({.model = *model,
-                                     .engine = engine,
-                                     .store = store,
-                                     .optimizer = *optimizer,
-                                     .phases = phases,
-                                     .options = run.strategy,
-                                     .optimizer_options = run.optimizer,
-                                     .seed = 3,
-                                     .steps = kSteps,
-                                     .parts = parts,
-                                     .timeout = std::chrono::seconds(60)});
+  const auto strategy = make_strategy({.model = *model,
+                                       .engine = engine,
+                                       .store = store,
+                                       .optimizer = *optimizer,
+                                       .phases = phases,
+                                       .options = run.strategy,
+                                       .optimizer_options = run.optimizer,
+                                       .seed = 3,
+                                       .steps = kSteps,
+                                       .parts = parts,
+                                       .timeout = std::chrono::seconds(60)});
   WorkerEnd end;
   while (const auto claim = strategy->next_work()) {
     if (run.even) rounds.arrive_and_wait();
@@ -262,6 +263,8 @@ TEST_P(EveryGossip, EndsOnOneModelAsGoodAsThatOfOneProcess) {
     run.strategy.compression.kind = codec;
     run.strategy.compression.ratio = 0.1;
     run.even = true;
+    // With these two, jobs may have no momentum.
+    if (codec == "sign" || codec == "lowrank") run.optimizer.momentum = 0;
     const auto ends = train(run);
     expect_one_model(run, ends);
     // Compressed, it may take a little longer.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collective/sum_kernel.h"
 #include "optimizer/square_sum.h"
 #include "strategy/server_options.h"
 #include "strategy/server_state.h"
@@ -12,11 +13,6 @@
 
 namespace cohort {
 namespace {
-
-void multiply(std::span<float> values, double factor) {
-  if (factor == 1) return;
-  for (float& value : values) value *= static_cast<float>(factor);
-}
 
 /// Every step's gradients go to the servers, which read them where the backward pass left them, and
 /// write the new parameters where the next forward pass looks for them.

@@ -24,6 +24,11 @@ std::unique_ptr<Strategy> make_allreduce(const StrategyContext& context) {
   return make_allreduce_buckets(context);
 }
 
+std::unique_ptr<Strategy> make_gossip(const StrategyContext& context) {
+  return context.options.send == "gradients" ? make_gradient_gossip(context)
+                                             : make_parameter_gossip(context);
+}
+
 struct Kind {
   const char* name;
   std::unique_ptr<Strategy> (*make)(const StrategyContext& context);

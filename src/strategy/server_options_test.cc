@@ -48,6 +48,8 @@ TEST(ServerRule, MomentumComesBeforeALossyCodecWhereItWouldComeAfterIt) {
     EXPECT_TRUE(corrects(in_step, "sign"));
     EXPECT_FALSE(corrects(in_step, "int8"));
   }
+  EXPECT_TRUE(corrects(server("async"), "topk"));
+  EXPECT_FALSE(corrects(server("async"), "sign")) << "it comes before the codec in any case";
   EXPECT_TRUE(corrects(gossip, "topk"));
   EXPECT_FALSE(corrects(gossip, "sign"));
   gossip.send = "parameters";

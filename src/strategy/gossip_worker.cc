@@ -1,0 +1,207 @@
+#include "strategy/gossip_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <ranges>
+#include <utility>
+
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "collective/sum_kernel.h"
+#include "gossip/model_age.h"
+#include "gossip/push_sum.h"
+#include "gossip/settle.h"
+#include "optimizer/square_sum.h"
+#include "strategy/codec_shape.h"
+#include "strategy/own_text.h"
+
+namespace cohort {
+GossipWorker::GossipWorker(const StrategyContext& context)
+    : context_(context),
+      sums_(context),
+      model_(context, sums_),
+      claims_{.work = agreed_work(), .end_step = context.steps},
+      first_step_(whole_steps(claims_.work)) {}
+
+std::string GossipWorker::describe() const {
+  const std::string& codec = context_.options.compression.kind;
+  return fmt::format("gossip: {} worker{} send {} to {} through {}{}{}", sums_.world(),
+                     sums_.world() == 1 ? "" : "s", context_.options.send, receivers(),
+                     context_.engine.shared_regions() != nullptr ? "shared memory" : "gRPC",
+                     codec == "none" ? "" : ", compressed by ", codec == "none" ? "" : codec);
+}
+
+std::optional<Claim> GossipWorker::next_work() {
+  const PhaseSpan span(context_.phases, Phase::communication);
+  const std::optional<Claim> claim = boxes_->claims().next();
+  if (claim) pieces_before_ = claims_.pieces_before(*claim);
+  return claim;
+}
+
+void GossipWorker::begin_last_backward(const Vote& vote) {
+  vote_ = vote;
+  space().begin_last_backward();
+}
+
+StepOutcome GossipWorker::finish_step(const UpdatePlan& plan) {
+  space().finish_step();
+  StepOutcome outcome{.loss = vote_.loss};
+  if (!std::isfinite(vote_.loss)) {
+    outcome.diverged_rank = context_.engine.rank();
+    return outcome;
+  }
+  if (plan.want_norm || plan.clip_norm > 0) {
+    const PhaseSpan span(context_.phases, Phase::optimizer);
+    outcome.gradient_norm = parts() * std::sqrt(sum_of_squares(model_.gradients()));
+  }
+  failpoint("gossip.before-update");
+  take_turn(plan.lr, clip_scale(outcome.gradient_norm, plan.clip_norm));
+  failpoint("gossip.after-update");
+  boxes_->claims().done();
+  outcome.consensus_distance = distance();
+  if (vote_.stop) boxes_->claims().stop();
+  outcome.stop = vote_.stop || boxes_->claims().stopped();
+  return outcome;
+}
+
+void GossipWorker::meet() {
+  boxes_->claims().finish();
+  {
+    const PhaseSpan span(context_.phases, Phase::wait);
+    settle(*boxes_, context_.store,
+           {.key = fmt::format("gossip/meeting/{}", meetings_++),
+            .world = sums_.world(),
+            .deadline = context_.timeout.deadline()},
+           [this] { take_arrived(); });
+  }
+  const PhaseSpan span(context_.phases, Phase::communication);
+  finish_mail();
+  try {
+    average_models();
+  } catch (...) {
+    take_mail_back();
+    throw;
+  }
+  forget_mail();
+}
+
+Traffic GossipWorker::traffic() const {
+  const Traffic side = sums_.traffic();
+  return {boxes_->bytes_sent() + side.sent, boxes_->bytes_received() + side.received};
+}
+
+void GossipWorker::save_state(TrainingState& state) {
+  model_.save(state);
+  state.work = boxes_->claims().left();
+  state.step = whole_steps(state.work);
+  state.own = own_floats();
+}
+
+void GossipWorker::close() noexcept {
+  if (boxes_) boxes_->leave();
+  sums_.close();
+}
+
+const std::vector<float>* GossipWorker::own_behind(const std::string& text,
+                                                   const TrainingState* start, std::size_t floats) {
+  if (start == nullptr || start->own.size() != 2) return nullptr;
+  const bool fits = text_of_floats(start->own[0]) == text && start->own[1].size() == floats;
+  return fits ? &start->own[1] : nullptr;
+}
+
+MailOptions GossipWorker::mail_options(Topology topology) const {
+  return {.topology = topology,
+          .place = {.rank = context_.engine.rank(),
+                    .world = context_.engine.world(),
+                    .seed = context_.seed},
+          .compression = context_.options.compression,
+          .shape = codec_shape(ModelLayout::of(context_.model).parameters)};
+}
+
+void GossipWorker::make_boxes(Topology topology, std::size_t message_bytes) {
+  boxes_ = make_peer_boxes({.topology = topology,
+                            .message_bytes = message_bytes,
+                            .claims = claims_,
+                            .timeout = context_.timeout},
+                           context_.engine, context_.store);
+}
+
+/// What is left to do by all that the workers know of it. Without worker 0's it is everything.
+WorkLeft GossipWorker::agreed_work() {
+  std::vector<std::int64_t> own;
+  if (const TrainingState* start = context_.start) {
+    const bool same_parts = start->work.parts == context_.parts;
+    const WorkLeft work = same_parts ? start->work : work_after(start->step, context_.parts);
+    own.push_back(work.next);
+    for (const Claim& claim : work.again) own.push_back(claim.step * work.parts + claim.part);
+  }
+  const auto all = sums_.gather(own);
+  for (const auto& numbers : all) has_start_.push_back(!numbers.empty());
+  if (all.front().empty()) return work_after(0, context_.parts);
+  std::vector<WorkLeft> views;
+  for (const auto& numbers : all) {
+    if (!numbers.empty()) views.push_back(work_of(numbers));
+  }
+  return merged_work(views);
+}
+
+/// The next number, then those to do again.
+WorkLeft GossipWorker::work_of(std::span<const std::int64_t> numbers) const {
+  WorkLeft work{.next = numbers.front(), .parts = context_.parts, .again = {}};
+  for (const std::int64_t number : numbers.subspan(1)) {
+    work.again.push_back(
+        {.step = number / context_.parts, .part = static_cast<int>(number % context_.parts)});
+  }
+  return work;
+}
+
+/// By the models' weights and ages. All call it together.
+GossipWorker::PlaceInMean GossipWorker::place_in_mean() {
+  const std::array<std::int64_t, 2> own = {std::bit_cast<std::int64_t>(weight()),
+                                           std::bit_cast<std::int64_t>(age())};
+  std::vector<std::pair<double, double>> all;  // Weight and age.
+  for (const auto& numbers : sums_.gather(own)) {
+    all.emplace_back(std::bit_cast<double>(numbers[0]), std::bit_cast<double>(numbers[1]));
+  }
+  const double newest = std::ranges::max(all | std::views::values);
+  double weights = 0;
+  double ages = 0;
+  for (auto& [weight, age] : all) {
+    weight *= weight_of_lag(newest - age);
+    weights += weight;
+    ages += weight * age;
+  }
+  const auto rank = static_cast<std::size_t>(context_.engine.rank());
+  return {.share = all[rank].first / weights, .age = ages / weights};
+}
+
+/// Parameters become their mean by weights, buffers their mean, the same bits on all. A worker
+/// that is lost meanwhile leaves the models as they were.
+void GossipWorker::average_models() {
+  const auto parameters = model_.parameters();
+  const auto buffers = model_.buffers();
+  std::vector<float> sum(parameters.begin(), parameters.end());
+  const PlaceInMean place = place_in_mean();
+  multiply(sum, place.share);
+  sum.insert(sum.end(), buffers.begin(), buffers.end());
+  sums_.sum(sum);
+
+  const auto mean = std::span(sum).first(parameters.size());
+  for (float& buffer : std::span(sum).subspan(parameters.size())) {
+    buffer /= static_cast<float>(sums_.world());
+  }
+  const WeightedModel average{mean, 0};
+  log_info(
+      "rank {}: when the workers came together, its model was {:.2e} of its norm from "
+      "their average",
+      context_.engine.rank(), merge_models(parameters, 1, {&average, 1}).distance);
+  set_age(place.age);
+  std::ranges::copy(mean, parameters.begin());
+  std::ranges::copy(std::span(sum).subspan(parameters.size()), buffers.begin());
+}
+
+}  // namespace cohort

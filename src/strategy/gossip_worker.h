@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gossip/mail_options.h"
+#include "gossip/peer_boxes.h"
+#include "strategy/own_model.h"
+#include "strategy/strategy.h"
+#include "strategy/worker_sums.h"
+
+namespace cohort {
+
+/// What sending parameters and sending gradients have in common: pieces of work are claimed from
+/// boxes that all share, nobody waits for anybody, and meet() makes one model of all.
+class GossipWorker : public Strategy {
+ public:
+  explicit GossipWorker(const StrategyContext& context);
+
+  Pace pace() const override { return {.lockstep = false, .hands_out_work = true}; }
+  FlatSpace& space() override { return model_.space(); }
+  std::string describe() const override;
+  std::optional<Claim> next_work() override;
+  void begin_last_backward(const Vote& vote) override;
+  StepOutcome finish_step(const UpdatePlan& plan) override;
+  void meet() override;
+  void sum_over_workers(std::span<float> values) override { sums_.sum(values); }
+  Traffic traffic() const override;
+  std::int64_t first_step() const override { return first_step_; }
+  void save_state(TrainingState& state) override;
+  void close() noexcept override;
+
+ protected:
+  /// One step of this worker: `clip` is what its gradients have to be multiplied by.
+  virtual void take_turn(double lr, double clip) = 0;
+  virtual std::optional<double> distance() const = 0;
+  virtual std::string receivers() const = 0;
+
+  /// Between the last step and the average: takes what is in the boxes,
+  virtual void take_arrived() = 0;
+  /// and once all have taken everything, does what is left to do.
+  virtual void finish_mail() = 0;
+  /// What finish_mail() did counts now that the average is there, or must be undone as there is
+  /// none.
+  virtual void forget_mail() {}
+  virtual void take_mail_back() {}
+  /// This worker's share in the average.
+  virtual double weight() const = 0;
+  /// Of this worker's model, which becomes the mean too.
+  virtual double age() const { return 0; }
+  virtual void set_age(double /*age*/) {}
+
+  /// What only this worker has; see TrainingState::own.
+  virtual std::vector<std::vector<float>> own_floats() const { return {}; }
+
+  /// The floats behind such a text in the state's own; null where there is nothing of that name, or
+  /// not as many.
+  static const std::vector<float>* own_behind(const std::string& text, const TrainingState* start,
+                                              std::size_t floats);
+
+  /// The gradients of a step are this worker's share of the mean over a batch; its own mean is so
+  /// many times that.
+  double parts() const { return static_cast<double>(context_.parts); }
+
+  /// Whether a worker has brought a model along; the others begin with worker 0's.
+  bool has_start(int rank) const { return has_start_[static_cast<std::size_t>(rank)]; }
+
+  /// Pieces of the job handed out before the one this worker works on.
+  std::int64_t pieces_before() const { return pieces_before_; }
+  /// Pieces done before this group of workers began.
+  std::int64_t pieces_at_start() const {
+    return claims_.work.next - static_cast<std::int64_t>(claims_.work.again.size());
+  }
+
+  MailOptions mail_options(Topology topology) const;
+  void make_boxes(Topology topology, std::size_t message_bytes);
+
+  StrategyContext context_;
+  WorkerSums sums_;
+  OwnModel model_;
+  std::unique_ptr<PeerBoxes> boxes_;
+
+ private:
+  struct PlaceInMean {
+    double share;  ///< Of this worker's model.
+    double age;    ///< Of the mean.
+  };
+
+  WorkLeft agreed_work();
+  WorkLeft work_of(std::span<const std::int64_t> numbers) const;
+  PlaceInMean place_in_mean();
+  void average_models();
+
+  std::vector<bool> has_start_;  // By rank.
+  ClaimRange claims_;
+  std::int64_t first_step_;
+  std::int64_t pieces_before_ = 0;
+  Vote vote_;
+  int meetings_ = 0;
+};
+
+}  // namespace cohort

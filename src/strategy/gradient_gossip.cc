@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "collective/sum_kernel.h"
+#include "compression/worker_momentum.h"
+#include "gossip/gradient_mail.h"
+#include "optimizer/optimizer.h"
+#include "strategy/gossip.h"
+#include "strategy/gossip_worker.h"
+#include "strategy/own_text.h"
+#include "strategy/server_options.h"
+
+namespace cohort {
+namespace {
+
+/// What it leaves in TrainingState::own.
+const std::string kUntold = "gradients that peers were not told";
+
+class GradientGossip : public GossipWorker {
+ public:
+  explicit GradientGossip(const StrategyContext& context)
+      : GossipWorker(context), mail_(mail_options(Topology::all)) {
+    make_boxes(Topology::all, mail_.message_bytes());
+    if (corrects_momentum(context.options, context.optimizer_options)) {
+      momentum_ = worker_momentum(context.optimizer_options);
+      model_.use(make_optimizer(without_momentum(context.optimizer_options)));
+    }
+    const std::size_t floats = model_.gradients().size();
+    if (const auto* untold = own_behind(kUntold, context.start, floats + 2)) {
+      mail_.start_from({.gradients = {untold->begin(), untold->end() - 2},
+                        .pieces = untold->end()[-2],
+                        .rate = untold->back()},
+                       who_begins_with_own_model());
+    }
+  }
+
+  /// What others have sent is in no one's model but theirs: it must not be lost with the boxes.
+  void carry_state(TrainingState& state) override {
+    take_arrived();
+    if (pieces_.count > 0) apply_sum(0);
+    save_state(state);
+  }
+
+ protected:
+  void take_turn(double lr, double clip) override {
+    PhaseSpan span(context_.phases, Phase::communication);
+    const auto gradients = model_.gradients();
+    multiply(gradients, clip);
+    if (momentum_.factor > 0) apply_own_momentum();
+    mail_.send(*boxes_, gradients, lr);
+    pieces_ = {.count = 1, .rates = lr};
+    pieces_ += mail_.collect(*boxes_, gradients);
+    span.next(Phase::optimizer);
+    apply_sum(lr);
+  }
+
+  std::optional<double> distance() const override { return std::nullopt; }
+  std::string receivers() const override { return "all"; }
+
+  void take_arrived() override {
+    if (!std::exchange(cleared_, true)) std::ranges::fill(model_.gradients(), 0.0F);
+    pieces_ += mail_.collect(*boxes_, model_.gradients());
+  }
+
+  // What peers were never told is missing in their models, so it counts in the average as often as
+  // it is missing: everybody applies its sum divided by the number of workers. That is right in the
+  // average only. When a worker is lost before it is there, the others have their models as they
+  // were, and still have what they were to tell, for the next group.
+  void finish_mail() override {
+    if (pieces_.count > 0) apply_sum(0);
+    std::array<float, 2> pieces = {};  // That were not told: how many, and their rates.
+    if (mail_.has_leftovers()) {
+      const Pieces own = mail_.leftover_pieces();
+      pieces = {static_cast<float>(own.count), static_cast<float>(own.rates)};
+    }
+    sums_.sum(pieces);
+    if (pieces[0] == 0) return;
+    const double rate = pieces[1] / pieces[0];
+    std::vector<float> untold(model_.gradients().size() + 1);  // And of how many pieces.
+    const auto gradients = std::span(untold).first(model_.gradients().size());
+    untold.back() = static_cast<float>(mail_.add_leftovers(gradients).count);
+    sums_.mean(untold);
+    before_rest_ = model_.past();
+    std::ranges::copy(gradients, model_.gradients().begin());
+    pieces_ = {.count = untold.back(), .rates = untold.back() * rate};
+    apply_sum(rate);
+  }
+
+  void forget_mail() override {
+    if (before_rest_) mail_.forget_leftovers();
+    before_rest_.reset();
+  }
+
+  void take_mail_back() override {
+    if (before_rest_) model_.go_back(*before_rest_);
+    before_rest_.reset();
+  }
+
+  double weight() const override { return 1; }
+
+  std::vector<std::vector<float>> own_floats() const override {
+    GradientMail::Leftovers untold = mail_.mean_leftovers();
+    if (untold.gradients.empty()) return {};
+    untold.gradients.push_back(static_cast<float>(untold.pieces));
+    untold.gradients.push_back(static_cast<float>(untold.rate));
+    return {floats_of_text(kUntold), std::move(untold.gradients)};
+  }
+
+ private:
+  // Those who begin with this worker's model are told nothing that is in it.
+  std::set<int> who_begins_with_own_model() const {
+    std::set<int> newcomers;
+    if (context_.engine.rank() != 0) return newcomers;
+    for (int rank = 0; rank < sums_.world(); ++rank) {
+      if (!has_start(rank)) newcomers.insert(rank);
+    }
+    return newcomers;
+  }
+
+  // The velocity stands where the optimizer's would, and like it is one of whole batches'
+  // gradients.
+  void apply_own_momentum() {
+    const auto gradients = model_.gradients();
+    multiply(gradients, parts());
+    apply_momentum(momentum_, model_.slot(0), gradients);
+    multiply(gradients, 1 / parts());
+  }
+
+  // The gradients of this worker and those that came: the share of a step that their pieces are, by
+  // the rates of the steps these belong to. Where they are only what messages had left out of
+  // earlier ones, they count as one, by `rate_of_rest`. Those of many steps, which came while this
+  // worker was away, make as many updates: none is longer than a step.
+  void apply_sum(double rate_of_rest) {
+    clear_padding(space().layout().parameters, model_.gradients());
+    const double lr = pieces_.rate_or(rate_of_rest);
+    const double share = std::max(pieces_.count, 1.0) / parts();
+    const double updates = std::ceil(share);
+    for (int i = 0; i < updates; ++i) model_.update(lr, 1 / share, share / updates);
+    pieces_ = {};
+    cleared_ = false;
+  }
+
+  GradientMail mail_;
+  WorkerMomentum momentum_;                    // Where it comes before the codec.
+  Pieces pieces_;                              // Whose gradients are summed up.
+  std::optional<OwnModel::Past> before_rest_;  // While it counts for the average only.
+  bool cleared_ = false;  // The gradients' memory is used to collect what arrives late.
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_gradient_gossip(const StrategyContext& context) {
+  return std::make_unique<GradientGossip>(context);
+}
+
+}  // namespace cohort
