@@ -45,15 +45,17 @@ def main():
     sent, accuracy = {}, {}
     with TwoHosts(options.rate) as hosts, tempfile.TemporaryDirectory() as folder:
         link = SlowLink(hosts, options.command, folder)
-        for _ in range(options.rounds):
+        for number in range(options.rounds):
             for codec, values in rates.items():
                 # auto may try for its first 16 steps.
                 summary = link.train(codec, options.steps + (20 if codec == "auto" else 0))
                 values.append(summary["samples_per_second"])
                 sent[codec] = summary["bytes_sent"] / summary["steps"] / 2
+                print(f"round {number + 1}: {codec} {values[-1]:.0f} samples/s", flush=True)
         for codec in rates:
             summary = link.train(codec, options.learn_steps, "--set", "train.validate=end")
             accuracy[codec] = summary["accuracy"]
+            print(f"{codec}: {accuracy[codec]:.2%}", flush=True)
     print(f"{options.rate}, median of {options.rounds} rounds; "
           f"accuracy after {options.learn_steps} steps of {BATCH} samples, one run each")
     print(f"{'codec':<8} {'samples/s':>10} {'lowest':>8} {'highest':>8} {'x plain':>8} "

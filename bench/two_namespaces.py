@@ -6,7 +6,9 @@ For the benchmarks of this folder, as root.
 import json
 import os
 import pathlib
+import signal
 import subprocess
+import sys
 
 
 def ip(*words):
@@ -15,9 +17,11 @@ def ip(*words):
 
 class TwoHosts:
     """Two namespaces and the cable between them, of limited rate unless it is "none". Rank r is
-    what runs on host r. Removed at the end."""
+    what runs on host r. Removed at the end, also where that is SIGTERM."""
 
     def __init__(self, rate):
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped by SIGTERM"))
+        self.ranks = []
         self.names = [f"bench-{os.getpid()}-{i}" for i in range(2)]
         self.cards = [f"b{os.getpid()}n{i}" for i in range(2)]
         for name in self.names:
@@ -37,6 +41,9 @@ class TwoHosts:
         return self
 
     def __exit__(self, *_):
+        for rank in self.ranks:
+            rank.kill()  # Of a training that was broken off; its workers end with it.
+            rank.wait()
         for name in self.names:
             ip("netns", "del", name)
 
@@ -44,7 +51,7 @@ class TwoHosts:
         """Runs words_of(rank) on both hosts, each on its core; what both have printed."""
         environment = variables | {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "10.78.0.1",
                                    "MASTER_PORT": "29544"}
-        ranks = [subprocess.Popen(
+        self.ranks = ranks = [subprocess.Popen(
             ["ip", "netns", "exec", name, "taskset", "-c", str(rank % os.cpu_count()),
              *words_of(rank)], stdout=subprocess.PIPE, text=True,
             env=environment | {"RANK": str(rank), "GLOO_SOCKET_IFNAME": self.cards[rank]})
