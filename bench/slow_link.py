@@ -49,6 +49,8 @@ def main():
             for codec, values in rates.items():
                 # auto may try for its first 16 steps.
                 summary = link.train(codec, options.steps + (20 if codec == "auto" else 0))
+                if summary["samples_per_second"] is None:
+                    raise SystemExit(f"{options.steps} steps are too few to tell a rate")
                 values.append(summary["samples_per_second"])
                 sent[codec] = summary["bytes_sent"] / summary["steps"] / 2
                 print(f"round {number + 1}: {codec} {values[-1]:.0f} samples/s", flush=True)
