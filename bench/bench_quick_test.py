@@ -37,7 +37,9 @@ def compare_strategies(cohort, folder):
     done = subprocess.run([cohort, "bench", "strategies", str(job), "--quick", "--out", "compared"],
                           cwd=folder, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, f"ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-    results = json.loads((pathlib.Path(folder) / "compared" / "strategies.json").read_text())
+    figures = json.loads((pathlib.Path(folder) / "compared" / "strategies.json").read_text())
+    assert "openblas_core" in figures["kernels"], figures["kernels"]
+    results = figures["strategies"]
     assert len(results) == 12 and all(r["status"] == "completed" for r in results), results
     plot = (pathlib.Path(folder) / "compared" / "strategies.svg").read_text()
     assert all(r["strategy"] in plot and r["strategy"] in done.stdout for r in results)

@@ -182,7 +182,7 @@ std::string json_of(const std::vector<Result>& results) {
                    {"wait_share", wait_share(summary)},
                    {"run_dir", summary.run_dir}});
   }
-  return all.dump(2) + "\n";
+  return Json{{"kernels", to_json(kernel_report())}, {"strategies", all}}.dump(2) + "\n";
 }
 
 std::string plot_of(const std::vector<Result>& results, const std::string& title) {
