@@ -11,6 +11,7 @@
 
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "cluster/all_or_none.h"
 #include "collective/sum_kernel.h"
 #include "gossip/model_age.h"
 #include "gossip/push_sum.h"
@@ -70,10 +71,11 @@ StepOutcome GossipWorker::finish_step(const UpdatePlan& plan) {
 
 void GossipWorker::meet() {
   boxes_->claims().finish();
+  const std::string meeting = fmt::format("gossip/meeting/{}", meetings_++);
   {
     const PhaseSpan span(context_.phases, Phase::wait);
     settle(*boxes_, context_.store,
-           {.key = fmt::format("gossip/meeting/{}", meetings_++),
+           {.key = meeting,
             .world = sums_.world(),
             .deadline = context_.timeout.deadline()},
            [this] { take_arrived(); });
@@ -81,7 +83,7 @@ void GossipWorker::meet() {
   const PhaseSpan span(context_.phases, Phase::communication);
   finish_mail();
   try {
-    average_models();
+    average_models(meeting + "/mean");
   } catch (...) {
     take_mail_back();
     throw;
@@ -179,9 +181,22 @@ GossipWorker::PlaceInMean GossipWorker::place_in_mean() {
   return {.share = all[rank].first / weights, .age = ages / weights};
 }
 
+/// Returns when all workers that are left shall use what they have in common now; throws when none
+/// of them shall, as one was lost before it had it.
+void GossipWorker::agree(const std::string& key) {
+  AllOrNone decision(context_.store, key, sums_.world());
+  decision.arrive();
+  try {
+    std::array<float, 1> all_have_arrived = {};
+    sums_.sum(all_have_arrived);
+  } catch (const Error&) {
+    if (!decision.all_arrived(context_.timeout.deadline())) throw;
+  }
+}
+
 /// Parameters become their mean by weights, buffers their mean, the same bits on all. A worker
-/// that is lost meanwhile leaves the models as they were.
-void GossipWorker::average_models() {
+/// that is lost meanwhile leaves the models as they were, on all others.
+void GossipWorker::average_models(const std::string& key) {
   const auto parameters = model_.parameters();
   const auto buffers = model_.buffers();
   std::vector<float> sum(parameters.begin(), parameters.end());
@@ -189,6 +204,7 @@ void GossipWorker::average_models() {
   multiply(sum, place.share);
   sum.insert(sum.end(), buffers.begin(), buffers.end());
   sums_.sum(sum);
+  agree(key);
 
   const auto mean = std::span(sum).first(parameters.size());
   for (float& buffer : std::span(sum).subspan(parameters.size())) {

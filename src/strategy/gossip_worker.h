@@ -93,7 +93,8 @@ class GossipWorker : public Strategy {
   WorkLeft agreed_work();
   WorkLeft work_of(std::span<const std::int64_t> numbers) const;
   PlaceInMean place_in_mean();
-  void average_models();
+  void agree(const std::string& key);
+  void average_models(const std::string& key);
 
   std::vector<bool> has_start_;  // By rank.
   ClaimRange claims_;
