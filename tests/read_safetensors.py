@@ -9,7 +9,7 @@ import pathlib
 import struct
 import sys
 
-TYPES = {"F32": "f", "I64": "q"}
+TYPES = {"F32": "f", "F64": "d", "I64": "q"}
 
 
 def arrays(content):

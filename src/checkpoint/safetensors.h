@@ -25,7 +25,8 @@ namespace cohort {
 struct TensorView {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::variant<std::span<const float>, std::span<const std::int64_t>> values;
+  std::variant<std::span<const float>, std::span<const double>, std::span<const std::int64_t>>
+      values;
 };
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
@@ -43,7 +44,7 @@ void write_safetensors(const ByteSink& sink, const std::filesystem::path& path,
                        std::span<const TensorView> tensors,
                        const SafetensorsMetadata& metadata = {});
 
-enum class SafetensorsDtype { f32, i64 };
+enum class SafetensorsDtype { f32, f64, i64 };
 
 struct StoredTensor {
   std::string name;
@@ -74,6 +75,7 @@ class SafetensorsFile {
 
   /// The values of a tensor. Throws Error(not_found), or Error(invalid) where it has another dtype.
   std::span<const float> floats(const std::string& name) const;
+  std::vector<double> doubles(const std::string& name) const;
   std::vector<std::int64_t> integers(const std::string& name) const;
 
  private:
@@ -81,6 +83,8 @@ class SafetensorsFile {
                                           const SafetensorsExpectation& expected);
 
   const StoredTensor& tensor_of(const std::string& name, SafetensorsDtype dtype) const;
+  template <class T>
+  std::vector<T> copy_of(const StoredTensor& stored) const;
 
   std::string path_;
   std::vector<StoredTensor> tensors_;

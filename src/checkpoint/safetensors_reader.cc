@@ -58,11 +58,17 @@ SafetensorsMetadata metadata_of(const Json& header, const std::string& path) {
   return metadata;
 }
 
+const char* plural_of(SafetensorsDtype dtype) {
+  if (dtype == SafetensorsDtype::i64) return "integers";
+  return dtype == SafetensorsDtype::f32 ? "floats" : "doubles";
+}
+
 SafetensorsDtype dtype_of(const Json& entry, const std::string& name, const std::string& path) {
   const Json dtype = entry.value("dtype", Json());
   if (dtype == "F32") return SafetensorsDtype::f32;
+  if (dtype == "F64") return SafetensorsDtype::f64;
   if (dtype == "I64") return SafetensorsDtype::i64;
-  corrupt(path, "tensor \"{}\" has dtype {}; F32 and I64 can be read", excerpt(name),
+  corrupt(path, "tensor \"{}\" has dtype {}; F32, F64 and I64 can be read", excerpt(name),
           excerpt(dtype.dump()));
 }
 
@@ -170,8 +176,8 @@ const StoredTensor& SafetensorsFile::tensor_of(const std::string& name,
                                                SafetensorsDtype dtype) const {
   const StoredTensor& stored = tensor(name);
   if (stored.dtype != dtype) {
-    fail(ErrorCode::invalid, "tensor \"{}\" of {} holds {}", name, path_,
-         dtype == SafetensorsDtype::f32 ? "integers, not floats" : "floats, not integers");
+    fail(ErrorCode::invalid, "tensor \"{}\" of {} holds {}, not {}", name, path_,
+         plural_of(stored.dtype), plural_of(dtype));
   }
   return stored;
 }
@@ -184,8 +190,16 @@ std::span<const float> SafetensorsFile::floats(const std::string& name) const {
 }
 
 std::vector<std::int64_t> SafetensorsFile::integers(const std::string& name) const {
-  const StoredTensor& stored = tensor_of(name, SafetensorsDtype::i64);
-  std::vector<std::int64_t> values((stored.end - stored.begin) / sizeof(std::int64_t));
+  return copy_of<std::int64_t>(tensor_of(name, SafetensorsDtype::i64));
+}
+
+std::vector<double> SafetensorsFile::doubles(const std::string& name) const {
+  return copy_of<double>(tensor_of(name, SafetensorsDtype::f64));
+}
+
+template <class T>
+std::vector<T> SafetensorsFile::copy_of(const StoredTensor& stored) const {
+  std::vector<T> values((stored.end - stored.begin) / sizeof(T));
   std::copy_n(buffer_.get() + stored.begin, stored.end - stored.begin,
               std::as_writable_bytes(std::span(values)).data());
   return values;

@@ -58,23 +58,26 @@ class Safetensors : public testing::Test {
 const std::vector<float> kWeights{1, -2, 3.5, 0, 1e-30f, 6};
 const std::vector<float> kScalar{42};
 const std::vector<std::int64_t> kCount{-1, 1'000'000'000'000};
+const std::vector<double> kPrecise{0.1, -1e300};
 
 std::vector<TensorView> some_tensors() {
   return {{"layer.weight", {2, 3}, std::span(kWeights)},
           {"scalar", {}, std::span(kScalar)},
           {"seen", {2}, std::span(kCount)},
+          {"precise", {2}, std::span(kPrecise)},
           {"none", {0, 4}, std::span<const float>()}};
 }
 
 TEST_F(Safetensors, WhatIsWrittenIsRead) {
   write_safetensors(path_, some_tensors(), {{"step", "120"}, {"name", "ä \"quoted\""}});
   const SafetensorsFile file = read_safetensors(path_);
-  EXPECT_EQ(file.tensors().size(), 4u);
+  EXPECT_EQ(file.tensors().size(), 5u);
   EXPECT_THAT(file.floats("layer.weight"), testing::ElementsAreArray(kWeights));
   EXPECT_THAT(file.tensor("layer.weight").shape, ElementsAre(2, 3));
   EXPECT_THAT(file.floats("scalar"), ElementsAre(42));
   EXPECT_THAT(file.tensor("scalar").shape, IsEmpty());
   EXPECT_EQ(file.integers("seen"), kCount);
+  EXPECT_EQ(file.doubles("precise"), kPrecise);
   EXPECT_THAT(file.floats("none"), IsEmpty());
   EXPECT_THAT(file.tensor("none").shape, ElementsAre(0, 4));
   EXPECT_EQ(file.metadata().at("step"), "120");
@@ -134,7 +137,9 @@ TEST_F(Safetensors, TheWrongTypeIsNotGivenOut) {
   const SafetensorsFile file = read_safetensors(path_);
   const auto as_floats = error_of([&] { file.floats("seen"); });
   const auto as_integers = error_of([&] { file.integers("scalar"); });
-  ASSERT_TRUE(as_floats && as_integers);
+  const auto as_doubles = error_of([&] { file.doubles("seen"); });
+  ASSERT_TRUE(as_floats && as_integers && as_doubles);
+  EXPECT_THAT(as_doubles->what(), HasSubstr("holds integers, not doubles"));
   EXPECT_EQ(as_floats->code(), ErrorCode::invalid);
   EXPECT_EQ(as_integers->code(), ErrorCode::invalid);
 }
@@ -252,9 +257,9 @@ TEST_F(Safetensors, AFlippedHeaderIsCorruptOrStillInBounds) {
     const auto error = error_of([&] {
       const SafetensorsFile file = read_bytes(flipped);
       for (const StoredTensor& tensor : file.tensors()) {
-        bytes += tensor.dtype == SafetensorsDtype::f32
-                     ? file.floats(tensor.name).size_bytes()
-                     : file.integers(tensor.name).size() * sizeof(std::int64_t);
+        if (tensor.dtype == SafetensorsDtype::f32) bytes += file.floats(tensor.name).size_bytes();
+        if (tensor.dtype == SafetensorsDtype::f64) bytes += 8 * file.doubles(tensor.name).size();
+        if (tensor.dtype == SafetensorsDtype::i64) bytes += 8 * file.integers(tensor.name).size();
       }
     });
     if (error) {

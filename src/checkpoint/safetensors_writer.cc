@@ -20,6 +20,11 @@ bool is_float(const TensorView& tensor) {
   return std::holds_alternative<std::span<const float>>(tensor.values);
 }
 
+const char* dtype_of(const TensorView& tensor) {
+  if (is_float(tensor)) return "F32";
+  return std::holds_alternative<std::span<const double>>(tensor.values) ? "F64" : "I64";
+}
+
 std::string_view bytes_of(const TensorView& tensor) {
   return std::visit(
       [](const auto& values) {
@@ -64,9 +69,8 @@ std::string header_of(std::span<const TensorView* const> tensors,
   std::size_t begin = 0;
   for (const TensorView* tensor : tensors) {
     const std::size_t end = begin + bytes_of(*tensor).size();
-    header[tensor->name] = {{"dtype", is_float(*tensor) ? "F32" : "I64"},
-                            {"shape", tensor->shape},
-                            {"data_offsets", {begin, end}}};
+    header[tensor->name] = {
+        {"dtype", dtype_of(*tensor)}, {"shape", tensor->shape}, {"data_offsets", {begin, end}}};
     begin = end;
   }
   std::string text = header.dump();

@@ -1,6 +1,7 @@
 #include "collective/collectives.h"
 
 #include "base/fail.h"
+#include "collective/direct.h"
 #include "collective/dissemination.h"
 #include "collective/make_schedule.h"
 #include "collective/tree.h"
@@ -8,7 +9,10 @@
 namespace cohort {
 namespace {
 
-void run(Executor& executor, const Schedule& schedule, std::span<float> buffer,
+/// What a rank may be told to have memory for by others.
+constexpr std::size_t kMostGatheredBytes = std::size_t{1} << 30;
+
+void run(Executor& executor, const Schedule& schedule, Elements buffer,
          const CollectiveOptions& options) {
   executor.run(schedule, buffer, options.tag, options.deadline);
 }
@@ -21,42 +25,66 @@ void check_root(int root, int world) {
 
 }  // namespace
 
-void all_reduce(Executor& executor, std::span<float> buffer, const CollectiveOptions& options) {
+void all_reduce(Executor& executor, Numbers buffer, const CollectiveOptions& options) {
   run(executor,
       all_reduce_schedule(options.algorithm, executor.rank(), executor.world(), buffer.size()),
       buffer, options);
 }
 
-Segment reduce_scatter(Executor& executor, std::span<float> buffer,
-                       const CollectiveOptions& options) {
+Segment reduce_scatter(Executor& executor, Numbers buffer, const CollectiveOptions& options) {
   run(executor,
       reduce_scatter_schedule(options.algorithm, executor.rank(), executor.world(), buffer.size()),
       buffer, options);
   return segment_of(buffer.size(), executor.world(), executor.rank());
 }
 
-void all_gather(Executor& executor, std::span<float> buffer, const CollectiveOptions& options) {
+void all_gather(Executor& executor, Elements buffer, const CollectiveOptions& options) {
   run(executor,
       all_gather_schedule(options.algorithm, executor.rank(), executor.world(), buffer.size()),
       buffer, options);
 }
 
-void reduce(Executor& executor, std::span<float> buffer, int root,
-            const CollectiveOptions& options) {
+void reduce(Executor& executor, Numbers buffer, int root, const CollectiveOptions& options) {
   check_root(root, executor.world());
   run(executor, tree_reduce(executor.rank(), executor.world(), buffer.size(), root), buffer,
       options);
 }
 
-void broadcast(Executor& executor, std::span<float> buffer, int root,
-               const CollectiveOptions& options) {
+void broadcast(Executor& executor, Elements buffer, int root, const CollectiveOptions& options) {
   check_root(root, executor.world());
   run(executor, tree_broadcast(executor.rank(), executor.world(), buffer.size(), root), buffer,
       options);
 }
 
 void barrier(Executor& executor, const CollectiveOptions& options) {
-  run(executor, dissemination_barrier(executor.rank(), executor.world()), {}, options);
+  run(executor, dissemination_barrier(executor.rank(), executor.world()), std::span<std::byte>(),
+      options);
+}
+
+// A sum to which every rank gives its own place, and zero elsewhere.
+std::vector<Segment> segments_to_gather(Executor& executor, std::size_t own, ElementType type,
+                                        const CollectiveOptions& options) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(executor.world()));
+  sizes[static_cast<std::size_t>(executor.rank())] = static_cast<std::int64_t>(own);
+  all_reduce(executor, sizes, options);
+
+  const std::size_t most = kMostGatheredBytes / size_of(type);
+  std::vector<Segment> segments;
+  std::size_t end = 0;
+  for (const std::int64_t size : sizes) {
+    if (size < 0 || static_cast<std::size_t>(size) > most - end) {
+      fail(ErrorCode::corrupt, "rank {} gives {} {} to be gathered, too many", segments.size(),
+           size, plural_of(type));
+    }
+    segments.push_back({end, end + static_cast<std::size_t>(size)});
+    end = segments.back().end;
+  }
+  return segments;
+}
+
+void gather_segments(Executor& executor, Elements buffer, std::span<const Segment> segments,
+                     const CollectiveOptions& options) {
+  run(executor, direct_all_gather_of(executor.rank(), segments), buffer, options);
 }
 
 }  // namespace cohort

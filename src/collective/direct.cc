@@ -1,6 +1,7 @@
 #include "collective/direct.h"
 
 #include <utility>
+#include <vector>
 
 namespace cohort {
 namespace {
@@ -25,17 +26,24 @@ Schedule direct_reduce_scatter(int rank, int world, std::size_t count) {
   return {"direct reduce-scatter", {std::move(step)}};
 }
 
-Schedule direct_all_gather(int rank, int world, std::size_t count) {
+Schedule direct_all_gather_of(int rank, std::span<const Segment> segments) {
+  const int world = static_cast<int>(segments.size());
+  const auto segment = [&](int of) { return segments[static_cast<std::size_t>(of)]; };
   Step step;
   for (int peer = 0; peer < world; ++peer) {
     if (peer == rank) continue;
-    step.add(ActionKind::receive_copy, peer, segment_of(count, world, peer));
+    step.add(ActionKind::receive_copy, peer, segment(peer));
   }
   for (int n = 0; n < world - 1; ++n) {
-    const int peer = nth_receiver(rank, world, n);
-    step.add(ActionKind::send, peer, segment_of(count, world, rank));
+    step.add(ActionKind::send, nth_receiver(rank, world, n), segment(rank));
   }
   return {"direct all-gather", {std::move(step)}};
+}
+
+Schedule direct_all_gather(int rank, int world, std::size_t count) {
+  std::vector<Segment> segments;
+  for (int i = 0; i < world; ++i) segments.push_back(segment_of(count, world, i));
+  return direct_all_gather_of(rank, segments);
 }
 
 Schedule direct_all_reduce(int rank, int world, std::size_t count) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "collective/schedule.h"
 
 namespace cohort {
@@ -20,6 +22,8 @@ Schedule direct_reduce_scatter(int rank, int world, std::size_t count);
 
 /// Every rank starts with its own segment and ends with all.
 Schedule direct_all_gather(int rank, int world, std::size_t count);
+/// The same of any segments, by rank.
+Schedule direct_all_gather_of(int rank, std::span<const Segment> segments);
 
 Schedule direct_all_reduce(int rank, int world, std::size_t count);
 

@@ -10,50 +10,73 @@
 namespace cohort {
 namespace {
 
-/// A message is cut into *chunks* of this many floats, so that one chunk can arrive while the one
+/// A message is cut into *chunks* of this many bytes, so that one chunk can arrive while the one
 /// before it, still in the cache, is being summed. Both sides cut alike. A chunk costs a network
 /// some wakeups and system calls whatever its size, so it is not smaller than it must be.
-constexpr std::size_t kChunk = 256 << 10;
+constexpr std::size_t kChunkBytes = 1 << 20;
 
 /// Chunks that are received and summed take turns in this many places.
 constexpr std::size_t kPlaces = 2;
 
-/// An empty segment is one empty message.
-std::size_t chunks_of(Segment segment) {
-  return std::max<std::size_t>(1, (segment.size() + kChunk - 1) / kChunk);
+std::string describe(const Action& action, ElementType type) {
+  return fmt::format("{} {} {} {} rank {}",
+                     action.kind == ActionKind::send ? "sending" : "receiving",
+                     action.segment.size(), plural_of(type),
+                     action.kind == ActionKind::send ? "to" : "from", action.peer);
 }
 
-Segment chunk_of(Segment segment, std::size_t index) {
-  const std::size_t begin = segment.begin + index * kChunk;
-  return {begin, std::min(begin + kChunk, segment.end)};
-}
-
-std::string describe(const Action& action) {
-  return fmt::format(
-      "{} {} floats {} rank {}", action.kind == ActionKind::send ? "sending" : "receiving",
-      action.segment.size(), action.kind == ActionKind::send ? "to" : "from", action.peer);
-}
-
-void check_fits(const Schedule& schedule, std::size_t count) {
+void check_fits(const Schedule& schedule, const Elements& buffer) {
   for (const Step& step : schedule.steps) {
     for (const Action& action : step.actions) {
-      if (action.segment.end <= count) continue;
-      fail(ErrorCode::invalid, "{} works on {} floats or more, but its buffer has only {}",
-           schedule.name, action.segment.end, count);
+      if (action.segment.end > buffer.size()) {
+        fail(ErrorCode::invalid, "{} works on {} {} or more, but its buffer has only {}",
+             schedule.name, action.segment.end, plural_of(buffer.type()), buffer.size());
+      }
+      if (action.kind == ActionKind::receive_reduce && buffer.type() == ElementType::byte) {
+        fail(ErrorCode::invalid, "{} makes sums, but of bytes there are none", schedule.name);
+      }
     }
   }
 }
 
 /// What all actions of a run have in common.
 struct Call {
-  std::span<float> buffer;
+  Elements buffer;
   Tag tag;
   Deadline deadline;
 
-  std::span<float> floats(Segment segment) const {
-    return buffer.subspan(segment.begin, segment.size());
+  std::span<std::byte> bytes(Segment segment) const {
+    return buffer.subspan(segment.begin, segment.size()).bytes();
   }
+
+  /// An empty segment is one empty message.
+  std::size_t chunks_of(Segment segment) const {
+    return std::max<std::size_t>(1, (segment.size() + chunk_size() - 1) / chunk_size());
+  }
+
+  Segment chunk_of(Segment segment, std::size_t index) const {
+    const std::size_t begin = segment.begin + index * chunk_size();
+    return {begin, std::min(begin + chunk_size(), segment.end)};
+  }
+
+ private:
+  std::size_t chunk_size() const { return kChunkBytes / size_of(buffer.type()); }
 };
+
+/// The sum of the sources, each as long as `out`.
+template <Number T>
+void sum_as(std::span<std::byte> out, std::span<const std::byte* const> sources) {
+  std::vector<const T*> numbers;
+  numbers.reserve(sources.size());
+  for (const std::byte* source : sources) numbers.push_back(reinterpret_cast<const T*>(source));
+  sum_of<T>({reinterpret_cast<T*>(out.data()), out.size() / sizeof(T)}, numbers);
+}
+
+void sum_as(ElementType type, std::span<std::byte> out, std::span<const std::byte* const> sources) {
+  if (type == ElementType::f32) return sum_as<float>(out, sources);
+  if (type == ElementType::f64) return sum_as<double>(out, sources);
+  sum_as<std::int64_t>(out, sources);
+}
 
 }  // namespace
 
@@ -77,10 +100,10 @@ class Executor::StepRunner {
 
   /// A cache line, so that sums run on aligned memory.
   struct alignas(64) Line {
-    float floats[16];
+    std::byte bytes[64];
   };
 
-  void prepare_reductions(const Step& step);
+  void prepare_reductions(const Step& step, const Call& call);
   void start_message(const Action& action, const Call& call);
   void reduce(const Call& call);
   void start_chunk_of_reductions(std::size_t chunk, const Call& call);
@@ -90,8 +113,8 @@ class Executor::StepRunner {
   std::size_t place_index(std::size_t chunk, std::size_t reduction) const {
     return chunk % kPlaces * reductions_.size() + reduction;
   }
-  std::span<float> place(std::size_t chunk, std::size_t reduction, std::size_t size) {
-    return {scratch_[place_index(chunk, reduction) * lines_per_place_].floats, size};
+  std::span<std::byte> place(std::size_t chunk, std::size_t reduction, std::size_t bytes) {
+    return {scratch_[place_index(chunk, reduction) * lines_per_place_].bytes, bytes};
   }
 
   Transport& transport_;
@@ -101,12 +124,12 @@ class Executor::StepRunner {
   std::vector<Started> reduction_chunks_;  ///< By place_index.
   std::vector<Line> scratch_;              ///< By place_index, lines_per_place_ each.
   std::size_t lines_per_place_ = 0;
-  std::vector<const float*> sources_;  ///< Of one sum.
+  std::vector<const std::byte*> sources_;  ///< Of one sum.
 };
 
 /// Receives are started before sends, so that peers find them waiting.
 void Executor::StepRunner::run(const Step& step, const Call& call) {
-  prepare_reductions(step);
+  prepare_reductions(step, call);
   if (!reductions_.empty()) start_chunk_of_reductions(0, call);
   for (const Action& action : step.actions) {
     if (action.kind == ActionKind::receive_copy) start_message(action, call);
@@ -124,33 +147,31 @@ void Executor::StepRunner::abandon() {
   reduction_chunks_.clear();
 }
 
-void Executor::StepRunner::prepare_reductions(const Step& step) {
+void Executor::StepRunner::prepare_reductions(const Step& step, const Call& call) {
   reductions_.clear();
   for (const Action& action : step.actions) {
     if (action.kind == ActionKind::receive_reduce) reductions_.push_back(&action);
   }
   if (reductions_.empty()) return;
-  const std::size_t largest = chunk_of(reductions_.front()->segment, 0).size();
-  const std::size_t floats_per_line = std::size(Line{}.floats);
+  const std::size_t largest = call.bytes(call.chunk_of(reductions_.front()->segment, 0)).size();
   const std::size_t places = kPlaces * reductions_.size();
-  lines_per_place_ = (largest + floats_per_line - 1) / floats_per_line;
+  lines_per_place_ = (largest + sizeof(Line) - 1) / sizeof(Line);
   if (scratch_.size() < places * lines_per_place_) scratch_.resize(places * lines_per_place_);
   reduction_chunks_.resize(places);
 }
 
 void Executor::StepRunner::start_message(const Action& action, const Call& call) {
   current_ = &action;
-  for (std::size_t chunk = 0; chunk < chunks_of(action.segment); ++chunk) {
-    const std::span<float> floats = call.floats(chunk_of(action.segment, chunk));
-    messages_.push_back(
-        {&action, action.kind == ActionKind::send
-                      ? transport_.isend(action.peer, call.tag, std::as_bytes(floats))
-                      : transport_.irecv(action.peer, call.tag, std::as_writable_bytes(floats))});
+  for (std::size_t chunk = 0; chunk < call.chunks_of(action.segment); ++chunk) {
+    const std::span<std::byte> bytes = call.bytes(call.chunk_of(action.segment, chunk));
+    messages_.push_back({&action, action.kind == ActionKind::send
+                                      ? transport_.isend(action.peer, call.tag, bytes)
+                                      : transport_.irecv(action.peer, call.tag, bytes)});
   }
 }
 
 void Executor::StepRunner::reduce(const Call& call) {
-  const std::size_t chunks = chunks_of(reductions_.front()->segment);
+  const std::size_t chunks = call.chunks_of(reductions_.front()->segment);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
     if (chunk + 1 < chunks) start_chunk_of_reductions(chunk + 1, call);
     sum_chunk(chunk, call);
@@ -161,14 +182,14 @@ void Executor::StepRunner::start_chunk_of_reductions(std::size_t chunk, const Ca
   for (std::size_t i = 0; i < reductions_.size(); ++i) {
     const Action& action = *reductions_[i];
     current_ = &action;
-    const std::span<float> floats = place(chunk, i, chunk_of(action.segment, chunk).size());
+    const std::size_t size = call.bytes(call.chunk_of(action.segment, chunk)).size();
     reduction_chunks_[place_index(chunk, i)] = {
-        &action, transport_.irecv(action.peer, call.tag, std::as_writable_bytes(floats))};
+        &action, transport_.irecv(action.peer, call.tag, place(chunk, i, size))};
   }
 }
 
 void Executor::StepRunner::sum_chunk(std::size_t chunk, const Call& call) {
-  const std::span<float> own = call.floats(chunk_of(reductions_.front()->segment, chunk));
+  const std::span<std::byte> own = call.bytes(call.chunk_of(reductions_.front()->segment, chunk));
   sources_.clear();
   for (std::size_t i = 0; i < reductions_.size(); ++i) {
     wait(reduction_chunks_[place_index(chunk, i)], call.deadline);
@@ -178,7 +199,7 @@ void Executor::StepRunner::sum_chunk(std::size_t chunk, const Call& call) {
       std::count_if(reductions_.begin(), reductions_.end(),
                     [&](const Action* action) { return action->peer < transport_.rank(); });
   sources_.insert(sources_.begin() + lower_ranks, own.data());
-  sum_of(own, sources_);
+  sum_as(call.buffer.type(), own, sources_);
 }
 
 void Executor::StepRunner::wait(Started& started, Deadline deadline) {
@@ -191,8 +212,8 @@ Executor::Executor(Transport& transport)
 
 Executor::~Executor() = default;
 
-void Executor::run(const Schedule& schedule, std::span<float> buffer, Tag tag, Deadline deadline) {
-  check_fits(schedule, buffer.size());
+void Executor::run(const Schedule& schedule, Elements buffer, Tag tag, Deadline deadline) {
+  check_fits(schedule, buffer);
   const Call call{buffer, tag, deadline};
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     try {
@@ -202,7 +223,7 @@ void Executor::run(const Schedule& schedule, std::span<float> buffer, Tag tag, D
       step_runner_->abandon();
       throw error.with_context(fmt::format("{}, step {} of {}, {}", schedule.name, i + 1,
                                            schedule.steps.size(),
-                                           describe(*step_runner_->current())));
+                                           describe(*step_runner_->current(), buffer.type())));
     }
   }
 }

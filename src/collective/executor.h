@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/deadline.h"
+#include "collective/elements.h"
 #include "collective/schedule.h"
 #include "transport/transport.h"
 
@@ -23,10 +24,11 @@ class Executor {
   /// Runs this rank's schedule on `buffer` while the other ranks run theirs with the same tag.
   /// What is received to be reduced goes through memory that is kept for the next run.
   ///
-  /// Throws Error saying which collective, step and peer failed. Then the buffer's content is
-  /// undefined and the transport closed: messages may still have been on their way to and from the
-  /// buffer, and the peers cannot finish without this rank either.
-  void run(const Schedule& schedule, std::span<float> buffer, Tag tag, Deadline deadline);
+  /// Throws Error(invalid) for a buffer that is too small for the schedule, or of bytes where that
+  /// has sums. Throws Error saying which collective, step and peer failed. Then the buffer's
+  /// content is undefined and the transport closed: messages may still have been on their way to
+  /// and from the buffer, and the peers cannot finish without this rank either.
+  void run(const Schedule& schedule, Elements buffer, Tag tag, Deadline deadline);
 
  private:
   class StepRunner;

@@ -27,7 +27,7 @@ struct Offsets {
     const auto world = static_cast<std::size_t>(shape.world);
     notes = round_up(HostBarrier::bytes_needed(shape.world), kPage);
     small = notes + round_up(world * kNotes * sizeof(double), kPage);
-    end = small + world * HostReduction::kSmall * sizeof(float);
+    end = small + world * HostReduction::kSmallBytes;
   }
 };
 
@@ -75,10 +75,9 @@ std::span<double> HostReduction::note(int rank) const {
   return {reinterpret_cast<double*>(control_.data() + offset), kNotes};
 }
 
-std::span<float> HostReduction::small(int rank) const {
-  const std::size_t offset =
-      Offsets(shape_).small + static_cast<std::size_t>(rank) * kSmall * sizeof(float);
-  return {reinterpret_cast<float*>(control_.data() + offset), kSmall};
+std::span<std::byte> HostReduction::small(int rank) const {
+  return control_.subspan(Offsets(shape_).small + static_cast<std::size_t>(rank) * kSmallBytes,
+                          kSmallBytes);
 }
 
 void HostReduction::sum_contributions(Segment segment, std::span<float> out) const {
@@ -101,17 +100,26 @@ std::span<const float> HostReduction::all_reduce(std::size_t count, Deadline dea
   return sum;
 }
 
-void HostReduction::small_sum(std::span<float> values, Deadline deadline) {
-  if (values.size() > kSmall) {
-    fail(ErrorCode::invalid, "a small sum has at most {} floats, not {}", kSmall, values.size());
-  }
-  std::copy(values.begin(), values.end(), small(rank_).begin());
+template <Number T>
+void HostReduction::sum_part(std::span<T> part, Deadline deadline) {
+  const auto place = [&](int rank) {
+    return std::span(reinterpret_cast<T*>(small(rank).data()), part.size());
+  };
+  std::ranges::copy(part, place(rank_).begin());
   barrier(deadline, "sum over the workers");
-  std::fill(values.begin(), values.end(), 0.0F);
-  for (int rank = 0; rank < shape_.world; ++rank) {
-    add_to(values, small(rank).first(values.size()));
-  }
+  std::ranges::fill(part, T{});
+  for (int rank = 0; rank < shape_.world; ++rank) add_to<T>(part, place(rank));
   barrier(deadline, "sum over the workers");
+}
+
+void HostReduction::small_sum(Numbers numbers, Deadline deadline) {
+  numbers.as_span([&]<Number T>(std::span<T> rest) {
+    while (!rest.empty()) {
+      const auto part = rest.first(std::min(rest.size(), kSmallBytes / sizeof(T)));
+      sum_part(part, deadline);
+      rest = rest.subspan(part.size());
+    }
+  });
 }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "collective/elements.h"
 #include "collective/host_barrier.h"
 #include "collective/schedule.h"
 
@@ -30,8 +31,8 @@ class HostReduction {
     std::size_t shared = 0;        ///< Floats there are once per host.
   };
 
-  /// The longest message of small_sum(), in floats.
-  static constexpr std::size_t kSmall = 8192;
+  /// What travels at once in small_sum(), in bytes.
+  static constexpr std::size_t kSmallBytes = 32 << 10;
 
   /// What the ranks need to find together, and the floats: the shared area, then a place for the
   /// contribution of each rank. Where these stand does not depend on how many ranks there are, so
@@ -72,8 +73,9 @@ class HostReduction {
   /// first `count` floats, and every rank may read it there.
   std::span<const float> all_reduce(std::size_t count, Deadline deadline);
 
-  /// Replaces at most kSmall floats by their sum over the ranks; every rank gets the same bits.
-  void small_sum(std::span<float> values, Deadline deadline);
+  /// Replaces the numbers by their sum over the ranks; every rank gets the same bits. For what is
+  /// not worth a place among the contributions.
+  void small_sum(Numbers numbers, Deadline deadline);
 
   /// Where this rank writes, and others after the next barrier read, a few doubles per step.
   std::span<double> note(int rank) const;
@@ -82,7 +84,9 @@ class HostReduction {
   void leave() noexcept { barrier_.leave(); }
 
  private:
-  std::span<float> small(int rank) const;
+  std::span<std::byte> small(int rank) const;
+  template <Number T>
+  void sum_part(std::span<T> part, Deadline deadline);
 
   int rank_;
   Shape shape_;

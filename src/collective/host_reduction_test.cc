@@ -17,6 +17,7 @@ namespace cohort {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 Deadline soon() {
@@ -100,10 +101,21 @@ TEST(HostReduction, WhoIsDestroyedIsMissedAtOnce) {
   }
 }
 
-TEST(HostReduction, ASmallSumHasALimit) {
-  with_threads({.world = 1}, [](HostReduction& group) {
-    std::vector<float> values(HostReduction::kSmall + 1);
-    EXPECT_THROW(group.small_sum(values, soon()), Error);
+template <class T>
+void expect_small_sums(HostReduction& group, std::int64_t base) {
+  for (const std::size_t size : {std::size_t{1}, HostReduction::kSmallBytes / sizeof(T) + 1}) {
+    std::vector<T> values(size, static_cast<T>(base + group.rank()));
+    group.small_sum(values, soon());
+    const int world = group.world();
+    EXPECT_THAT(values, Each(static_cast<T>(world * base + world * (world - 1) / 2)));
+  }
+}
+
+TEST_P(HostReductionWorlds, SmallSumsAreOfEveryTypeAndAsLongAsTheyLike) {
+  with_threads({.world = GetParam()}, [](HostReduction& group) {
+    expect_small_sums<float>(group, 1);
+    expect_small_sums<double>(group, 1LL << 40);
+    expect_small_sums<std::int64_t>(group, (1LL << 58) + 1);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 #include "base/vectorize.h"
 
@@ -12,27 +13,41 @@ COHORT_VECTORIZE void multiply_floats(float* values, std::size_t count, float fa
   for (std::size_t i = 0; i < count; ++i) values[i] *= factor;
 }
 
+// Sums of whole numbers may pass their end, which only unsigned ones may.
+template <Number T>
+constexpr T plus(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    using Unsigned = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+  } else {
+    return a + b;
+  }
+}
+
 // `out` may be one of the sources, so the pointers are not restrict; ivdep says that element i
 // never depends on another element.
 
-COHORT_VECTORIZE void sum_2(float* out, std::size_t count, const float* a, const float* b) {
+template <Number T>
+COHORT_VECTORIZE void sum_2(T* out, std::size_t count, const T* a, const T* b) {
 #pragma GCC ivdep
-  for (std::size_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
+  for (std::size_t i = 0; i < count; ++i) out[i] = plus(a[i], b[i]);
 }
 
-COHORT_VECTORIZE void sum_3(float* out, std::size_t count, const float* a, const float* b,
-                            const float* c) {
+template <Number T>
+COHORT_VECTORIZE void sum_3(T* out, std::size_t count, const T* a, const T* b, const T* c) {
 #pragma GCC ivdep
-  for (std::size_t i = 0; i < count; ++i) out[i] = (a[i] + b[i]) + c[i];
+  for (std::size_t i = 0; i < count; ++i) out[i] = plus(plus(a[i], b[i]), c[i]);
 }
 
-COHORT_VECTORIZE void sum_4(float* out, std::size_t count, const float* a, const float* b,
-                            const float* c, const float* d) {
+template <Number T>
+COHORT_VECTORIZE void sum_4(T* out, std::size_t count, const T* a, const T* b, const T* c,
+                            const T* d) {
 #pragma GCC ivdep
-  for (std::size_t i = 0; i < count; ++i) out[i] = ((a[i] + b[i]) + c[i]) + d[i];
+  for (std::size_t i = 0; i < count; ++i) out[i] = plus(plus(plus(a[i], b[i]), c[i]), d[i]);
 }
 
-void sum_of_few(float* out, std::size_t count, std::span<const float* const> s) {
+template <Number T>
+void sum_of_few(T* out, std::size_t count, std::span<const T* const> s) {
   switch (s.size()) {
     case 1:
       if (s[0] != out) std::copy_n(s[0], count, out);
@@ -50,12 +65,13 @@ constexpr std::size_t kFew = 4;
 
 /// A block of the result is built up in the cache and written last, so that `out` is read before it
 /// is overwritten wherever it stands among the sources.
-void sum_of_many(std::span<float> out, std::span<const float* const> sources) {
-  constexpr std::size_t kBlock = 1024;
-  alignas(64) float sum[kBlock];
+template <Number T>
+void sum_of_many(std::span<T> out, std::span<const T* const> sources) {
+  constexpr std::size_t kBlock = 4096 / sizeof(T);
+  alignas(64) T sum[kBlock];
   for (std::size_t begin = 0; begin < out.size(); begin += kBlock) {
     const std::size_t count = std::min(kBlock, out.size() - begin);
-    const float* terms[kFew];
+    const T* terms[kFew];
     std::size_t used = 0;
     while (used < sources.size()) {
       std::size_t term_count = 0;
@@ -63,8 +79,8 @@ void sum_of_many(std::span<float> out, std::span<const float* const> sources) {
       while (term_count < kFew && used < sources.size()) {
         terms[term_count++] = sources[used++] + begin;
       }
-      float* const to = used == sources.size() ? out.data() + begin : sum;
-      sum_of_few(to, count, {terms, term_count});
+      T* const to = used == sources.size() ? out.data() + begin : sum;
+      sum_of_few<T>(to, count, {terms, term_count});
     }
   }
 }
@@ -75,16 +91,25 @@ void multiply(std::span<float> values, double factor) {
   if (factor != 1) multiply_floats(values.data(), values.size(), static_cast<float>(factor));
 }
 
-void add_to(std::span<float> into, std::span<const float> from) {
+template <Number T>
+void add_to(std::span<T> into, std::span<const T> from) {
   sum_2(into.data(), into.size(), into.data(), from.data());
 }
 
-void sum_of(std::span<float> out, std::span<const float* const> sources) {
+template <Number T>
+void sum_of(std::span<T> out, std::span<const T* const> sources) {
   if (sources.size() <= kFew) {
     sum_of_few(out.data(), out.size(), sources);
   } else {
     sum_of_many(out, sources);
   }
 }
+
+template void add_to(std::span<float>, std::span<const float>);
+template void add_to(std::span<double>, std::span<const double>);
+template void add_to(std::span<std::int64_t>, std::span<const std::int64_t>);
+template void sum_of(std::span<float>, std::span<const float* const>);
+template void sum_of(std::span<double>, std::span<const double* const>);
+template void sum_of(std::span<std::int64_t>, std::span<const std::int64_t* const>);
 
 }  // namespace cohort

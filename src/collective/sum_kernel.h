@@ -2,17 +2,29 @@
 
 #include <span>
 
+#include "collective/elements.h"
+
 namespace cohort {
 
-/// into[i] += from[i]. Both have the same size.
-void add_to(std::span<float> into, std::span<const float> from);
+/// into[i] += from[i]. Both have the same size. Whole numbers begin again at their end.
+template <Number T>
+void add_to(std::span<T> into, std::span<const T> from);
+
+inline void add_to(std::span<float> into, std::span<const float> from) {
+  add_to<float>(into, from);
+}
 
 /// values[i] *= factor; nothing where that is 1.
 void multiply(std::span<float> values, double factor);
 
 /// out[i] = ((sources[0][i] + sources[1][i]) + sources[2][i]) + …, in one pass over memory. There
-/// is at least one source; each has out.size() floats and may be `out` itself, but must not overlap
-/// it otherwise.
-void sum_of(std::span<float> out, std::span<const float* const> sources);
+/// is at least one source; each has out.size() numbers and may be `out` itself, but must not
+/// overlap it otherwise.
+template <Number T>
+void sum_of(std::span<T> out, std::span<const T* const> sources);
+
+inline void sum_of(std::span<float> out, std::span<const float* const> sources) {
+  sum_of<float>(out, sources);
+}
 
 }  // namespace cohort

@@ -24,6 +24,14 @@ struct CodecShape {
   std::vector<MatrixShape> matrices = {};  ///< For lowrank; sorted, not overlapping.
 };
 
+/// What a codec remembers; by meaning of its kind.
+struct CodecMemory {
+  std::vector<float> floats = {};
+  std::vector<std::int64_t> numbers = {};
+
+  bool operator==(const CodecMemory&) const = default;
+};
+
 /// Makes vectors of floats into shorter messages, with loss, and messages into vectors again. Has
 /// no memory of earlier vectors but what makes the next message better (lowrank starts from its
 /// last factors); what a message left out is the caller's to keep, see ErrorFeedback.
@@ -57,10 +65,10 @@ class Codec {
 
   /// What it remembers of earlier messages; nothing for most. A new codec of the same options,
   /// shape and seed that recalls it makes the messages that this one would make next.
-  virtual std::vector<float> memory() const { return {}; }
+  virtual CodecMemory memory() const { return {}; }
 
   /// Goes on from memory() of another. What is not one of this codec is ignored.
-  virtual void recall(std::span<const float> /*memory*/) {}
+  virtual void recall(const CodecMemory& /*memory*/) {}
 };
 
 /// The codec `options.kind` names ("none" is one: plain floats). `seed` fixes its random numbers;

@@ -214,8 +214,8 @@ TEST_P(FeedbackOfEveryCodec, ForgetsAMessageThatNeverArrived) {
 TEST(ErrorFeedback, IgnoresTheMemoryOfAnotherShape) {
   for (const std::string& kind : codec_kinds()) {
     auto codec = make_codec(compression(kind), test_shape(), 1);
-    const std::vector<float> foreign(3, 1.0F);
-    codec->recall(foreign);
+    codec->recall({.floats = {1, 1, 1}, .numbers = {5}});
+    codec->recall({.floats = codec->memory().floats, .numbers = {5, 6}});
     codec->recall({});
     EXPECT_EQ(message_of(*codec, normal_values(kCount, 1)),
               message_of(*make_codec(compression(kind), test_shape(), 1), normal_values(kCount, 1)))

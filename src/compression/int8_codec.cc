@@ -8,7 +8,6 @@
 #include "compression/block_codec.h"
 #include "compression/float_bits.h"
 #include "compression/float_loops.h"
-#include "compression/float_words.h"
 
 namespace cohort {
 namespace {
@@ -65,15 +64,13 @@ class Int8Codec : public BlockCodec {
   Int8Codec(std::size_t count, std::uint64_t seed)
       : BlockCodec("int8", count), seed_(seed), keys_(seed) {}
 
-  std::vector<float> memory() const override {
-    std::vector<float> used;
-    put_word(keys_used_, used);
-    return used;
+  CodecMemory memory() const override {
+    return {.floats = {}, .numbers = {static_cast<std::int64_t>(keys_used_)}};
   }
 
-  void recall(std::span<const float> memory) override {
-    if (memory.size() != kFloatsPerWord) return;
-    keys_used_ = word_at(memory);
+  void recall(const CodecMemory& memory) override {
+    if (memory.numbers.size() != 1 || !memory.floats.empty()) return;
+    keys_used_ = static_cast<std::uint64_t>(memory.numbers[0]);
     keys_ = Random(seed_);
     keys_.skip(keys_used_);
   }

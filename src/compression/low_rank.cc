@@ -6,7 +6,6 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "compression/float_loops.h"
-#include "compression/float_words.h"
 #include "compression/matrix_kernels.h"
 
 namespace cohort {
@@ -62,17 +61,14 @@ void LowRank::start_from(std::span<const float> right) {
   std::ranges::copy(right, start_.begin());
 }
 
-std::vector<float> LowRank::memory() const {
-  std::vector<float> memory;
-  put_word(vectors_, memory);
-  memory.insert(memory.end(), start_.begin(), start_.end());
-  return memory;
+CodecMemory LowRank::memory() const {
+  return {.floats = start_, .numbers = {static_cast<std::int64_t>(vectors_)}};
 }
 
-void LowRank::recall(std::span<const float> memory) {
-  if (memory.size() != kFloatsPerWord + start_.size()) return;
-  vectors_ = word_at(memory);
-  start_from(memory.subspan(kFloatsPerWord));
+void LowRank::recall(const CodecMemory& memory) {
+  if (memory.numbers.size() != 1 || memory.floats.size() != start_.size()) return;
+  vectors_ = static_cast<std::uint64_t>(memory.numbers[0]);
+  start_from(memory.floats);
 }
 
 /// A vector that is zero, or not finite, would find nothing in any later matrix either: it is

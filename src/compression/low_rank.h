@@ -33,8 +33,8 @@ class LowRank {
 
   /// All that the next vectors' factors depend on besides the vectors. Ignored where it is that of
   /// another shape.
-  std::vector<float> memory() const;
-  void recall(std::span<const float> memory);
+  CodecMemory memory() const;
+  void recall(const CodecMemory& memory);
 
   /// left = M · right, of the right it starts from.
   void project(std::span<const float> values, std::span<float> left);

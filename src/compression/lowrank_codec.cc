@@ -58,8 +58,8 @@ class LowrankCodec : public Codec {
     std::ranges::fill(values, 0.0F);
   }
 
-  std::vector<float> memory() const override { return factors_.memory(); }
-  void recall(std::span<const float> memory) override { factors_.recall(memory); }
+  CodecMemory memory() const override { return factors_.memory(); }
+  void recall(const CodecMemory& memory) override { factors_.recall(memory); }
 
  private:
   template <class Floats>

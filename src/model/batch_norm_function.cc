@@ -14,7 +14,9 @@ using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 using Floats = std::vector<float>;
 
-void sum_over_workers(Floats& values) {
+using Doubles = std::vector<double>;
+
+void sum_over_workers(Doubles& values) {
   const auto& sum = step_context().sum_over_workers;
   if (sum) sum(values);
 }
@@ -28,34 +30,42 @@ ChannelLayout layout_of(const Tensor& input) {
 struct Statistics {
   Floats mean;
   Floats variance;
-  float count = 0;     ///< Values per channel.
+  double count = 0;    ///< Values per channel.
   bool empty = false;  ///< No worker had any.
 };
+
+Floats divided(const Doubles& sums, double count) {
+  Floats quotients;
+  for (const double sum : sums) quotients.push_back(static_cast<float>(sum / count));
+  return quotients;
+}
 
 // Mean first, then squares around it: one pass over both would lose the variance of values that
 // are large compared to their spread.
 Statistics global_statistics(const ChannelLayout& layout, const float* input) {
   const auto channels = static_cast<std::size_t>(layout.channels);
-  Floats sums(channels + 1);
-  channel_sums(layout, input, sums.data());
-  sums[channels] = static_cast<float>(layout.samples * layout.spots);
+  Floats own(channels);
+  channel_sums(layout, input, own.data());
+  Doubles sums(own.begin(), own.end());
+  sums.push_back(static_cast<double>(layout.samples * layout.spots));
   sum_over_workers(sums);
 
   Statistics result;
-  result.empty = sums[channels] == 0;
-  result.count = std::max(sums[channels], 1.0F);
-  for (std::size_t c = 0; c < channels; ++c) result.mean.push_back(sums[c] / result.count);
-  result.variance.resize(channels);
-  channel_square_sums(layout, input, result.mean.data(), result.variance.data());
-  sum_over_workers(result.variance);
-  for (auto& value : result.variance) value /= result.count;
+  result.empty = sums.back() == 0;
+  result.count = std::max(sums.back(), 1.0);
+  sums.pop_back();
+  result.mean = divided(sums, result.count);
+  channel_square_sums(layout, input, result.mean.data(), own.data());
+  Doubles squares(own.begin(), own.end());
+  sum_over_workers(squares);
+  result.variance = divided(squares, result.count);
   return result;
 }
 
 void update_running(const BatchNormTensors& tensors, const Statistics& statistics) {
   if (statistics.empty) return;
   constexpr auto kNew = static_cast<float>(kBatchNormMomentum);
-  const float unbiased = statistics.count / std::max(statistics.count - 1, 1.0F);
+  const auto unbiased = static_cast<float>(statistics.count / std::max(statistics.count - 1, 1.0));
   auto* mean = tensors.running_mean.data_ptr<float>();
   auto* variance = tensors.running_var.data_ptr<float>();
   for (std::size_t c = 0; c < statistics.mean.size(); ++c) {
@@ -87,7 +97,7 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
                        bias.data_ptr<float>(), output.data_ptr<float>());
     context->save_for_backward(
         {input, weight, to_tensor(statistics.mean), to_tensor(inverse_deviation)});
-    context->saved_data["count"] = static_cast<double>(statistics.count);
+    context->saved_data["count"] = statistics.count;
     return output;
   }
 
@@ -100,21 +110,22 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
     const auto layout = layout_of(input);
     const auto channels = static_cast<std::size_t>(layout.channels);
 
-    Floats sums(2 * channels);
-    channel_sums(layout, grad.data_ptr<float>(), sums.data());
+    Floats own_sums(2 * channels);
+    channel_sums(layout, grad.data_ptr<float>(), own_sums.data());
     channel_product_sums(layout, grad.data_ptr<float>(), input.data_ptr<float>(),
-                         mean.data_ptr<float>(), sums.data() + channels);
+                         mean.data_ptr<float>(), own_sums.data() + channels);
     // This worker's own part: gradients of parameters are summed over the workers elsewhere.
-    const Tensor own = to_tensor(sums).view({2, layout.channels});
+    const Tensor own = to_tensor(own_sums).view({2, layout.channels});
+    Doubles sums(own_sums.begin(), own_sums.end());
     sum_over_workers(sums);
+    const Floats means = divided(sums, context->saved_data["count"].toDouble());
 
-    const auto count = static_cast<float>(context->saved_data["count"].toDouble());
     Floats a(channels), b(channels), d(channels);
     for (std::size_t c = 0; c < channels; ++c) {
       const float over_deviation = inverse.data_ptr<float>()[c];
       a[c] = weight.data_ptr<float>()[c] * over_deviation;
-      b[c] = -a[c] * over_deviation * over_deviation * sums[channels + c] / count;
-      d[c] = -a[c] * sums[c] / count;
+      b[c] = -a[c] * over_deviation * over_deviation * means[channels + c];
+      d[c] = -a[c] * means[c];
     }
     Tensor input_grad = at::empty_like(input);
     combine_channels(layout, grad.data_ptr<float>(), input.data_ptr<float>(),

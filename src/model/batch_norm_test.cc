@@ -61,15 +61,15 @@ TEST_P(BatchNorm, EqualsTorch) {
   expect_same(run(values, output_grad, ours), run(values, output_grad, torchs));
 }
 
-/// Adds the floats of all threads that call it together.
+/// Adds the numbers of all threads that call it together.
 class ThreadSum {
  public:
   explicit ThreadSum(int threads) : threads_(threads) {}
 
   /// Each thread leaves its values; the last one to come adds them up and opens the next round.
-  void operator()(std::span<float> values) {
+  void operator()(std::span<double> values) {
     std::unique_lock lock(mutex_);
-    if (arrived_ == 0) total_.assign(values.size(), 0.0F);
+    if (arrived_ == 0) total_.assign(values.size(), 0.0);
     for (std::size_t i = 0; i < values.size(); ++i) total_[i] += values[i];
     const int round = round_;
     if (++arrived_ == threads_) {
@@ -88,8 +88,8 @@ class ThreadSum {
   std::condition_variable changed_;
   int arrived_ = 0;
   int round_ = 0;
-  std::vector<float> total_;
-  std::vector<float> result_;
+  std::vector<double> total_;
+  std::vector<double> result_;
 };
 
 TEST_P(BatchNorm, WorkersTogetherEqualOneProcess) {
@@ -102,7 +102,7 @@ TEST_P(BatchNorm, WorkersTogetherEqualOneProcess) {
     std::vector<std::jthread> workers;
     for (std::size_t w = 0; w < parts.size(); ++w) {
       workers.emplace_back([&, w] {
-        step_context().sum_over_workers = [&](std::span<float> floats) { sum(floats); };
+        step_context().sum_over_workers = [&](std::span<double> values) { sum(values); };
         const auto begin = begins[w], count = begins[w + 1] - begins[w];
         parts[w] = run(values.narrow(0, begin, count), output_grad.narrow(0, begin, count), ours);
       });

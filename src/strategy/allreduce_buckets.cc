@@ -60,7 +60,7 @@ class AllreduceBuckets : public Strategy {
     return outcome;
   }
 
-  void sum_over_workers(std::span<float> values) override { model_.sums().sum(values); }
+  void sum_over_workers(Numbers numbers) override { model_.sums().sum(numbers); }
 
   Traffic traffic() const override {
     const Traffic side = model_.sums().traffic();

@@ -88,7 +88,7 @@ class AllreduceCompressed : public Strategy {
     return outcome;
   }
 
-  void sum_over_workers(std::span<float> values) override { model_.sums().sum(values); }
+  void sum_over_workers(Numbers numbers) override { model_.sums().sum(numbers); }
 
   Traffic traffic() const override {
     Traffic all = model_.sums().traffic();
@@ -106,7 +106,7 @@ class AllreduceCompressed : public Strategy {
     model_.save(state);
     // The momentum that is applied is this worker's own.
     if (own_optimizer_) state.slots.clear();
-    state.own = memory().as_floats();
+    state.own = memory().as_own();
   }
 
   /// This worker may have lost a peer in a step that another one has finished, with what this one
@@ -115,7 +115,7 @@ class AllreduceCompressed : public Strategy {
     save_state(state);
     CompressionMemory own = memory();
     if (exchange_) own.if_done = exchange_->memory_if_done();
-    state.own = own.as_floats();
+    state.own = own.as_own();
   }
 
   void close() noexcept override {
@@ -200,9 +200,7 @@ class AllreduceCompressed : public Strategy {
       left_over_ = saved->exchange.rest;
     }
     // How gradients travel depends on it, so where one worker has some all have.
-    float any = left_over_.empty() ? 0 : 1;
-    model_.sums().sum({&any, 1});
-    if (any > 0) left_over_.resize(model_.gradients().size());
+    if (model_.sums().any(!left_over_.empty())) left_over_.resize(model_.gradients().size());
   }
 
   CompressionMemory memory() const {

@@ -370,13 +370,13 @@ TEST(AllreduceCompressed, WhatTravelledInAStepThatOthersFinishedIsNotSentAgain) 
   const CompressionMemory memory{.compression = "topk",
                                  .exchange = {.rest = std::vector<float>(count, 1)},
                                  .if_done = ExchangeMemory{.rest = std::vector<float>(count, 2)}};
-  own.own = memory.as_floats();
+  own.own = memory.as_own();
   own.step = 5;
   for (const std::int64_t step : {5, 6}) {
     chiefs.step = step;
     const TrainingState now = states_after({&chiefs, &own})[1];
     EXPECT_EQ(now.step, step);
-    EXPECT_THAT(now.own[1], ::testing::Each(step == 5 ? 1.0F : 2.0F));
+    EXPECT_THAT(now.own.floats[0], ::testing::Each(step == 5 ? 1.0F : 2.0F));
   }
 }
 

@@ -110,13 +110,7 @@ class AllreduceInPlace : public Strategy {
     return outcome;
   }
 
-  void sum_over_workers(std::span<float> values) override {
-    while (!values.empty()) {
-      const auto part = values.first(std::min(values.size(), HostReduction::kSmall));
-      group_.small_sum(part, deadline());
-      values = values.subspan(part.size());
-    }
-  }
+  void sum_over_workers(Numbers numbers) override { group_.small_sum(numbers, deadline()); }
 
   // Counted as if sent: what this rank read of the others' gradients, and they of its.
   Traffic traffic() const override { return {bytes_read_, bytes_read_}; }

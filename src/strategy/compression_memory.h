@@ -17,9 +17,9 @@ struct CompressionMemory {
   /// The same in case the step it was at is done: others may have come to its end.
   std::optional<ExchangeMemory> if_done = {};
 
-  std::vector<std::vector<float>> as_floats() const;
+  OwnMemory as_own() const;
 
-  /// Of what as_floats() made; nothing where there is none, or it is something else.
+  /// Of what as_own() made; nothing where there is none, or it is something else.
   static std::optional<CompressionMemory> read(const TrainingState* state);
 };
 

@@ -83,7 +83,7 @@ class DeltaPush : public ServerWorker {
     if (outer_slots_ == 0) return;
     read_.dense.slots.resize(outer_slots_);
     std::vector<std::span<const float>> outer(read_.dense.slots.begin(), read_.dense.slots.end());
-    set_own(state, OwnKind::outer_slots, outer);
+    set_own(state, kOuterSlots, outer);
   }
 
   void carry_state(TrainingState& state) override {
@@ -99,13 +99,13 @@ class DeltaPush : public ServerWorker {
     if (!has_pushed_) return;
     std::vector<std::span<const float>> now(slots_.begin(), slots_.end());
     now.emplace_back(buffers());
-    set_own(state, OwnKind::pushed, now);
+    set_own(state, kPushed, now);
   }
 
  protected:
   void complete_first_model(const TrainingState& start, ServerModel& model) const override {
     if (!takes_claims()) model.version = static_cast<std::uint64_t>(start.step / push_every());
-    const auto outer = own_of(&start, OwnKind::outer_slots);
+    const auto outer = own_floats(&start, kOuterSlots);
     const bool fits = std::ranges::all_of(
         outer, [&](const std::vector<float>& slot) { return slot.size() == floats(); });
     if (fits && outer.size() == outer_slots_) model.dense.slots = {outer.begin(), outer.end()};
@@ -124,7 +124,7 @@ class DeltaPush : public ServerWorker {
     if (start != nullptr) {
       const bool pushed = was_pushed(start);
       const std::span<const std::vector<float>> from =
-          pushed ? own_of(start, OwnKind::pushed) : std::span(start->slots);
+          pushed ? own_floats(start, kPushed) : std::span(start->slots);
       own_steps_ = updates_before(*start, slot_count()) + (pushed ? first_step() - start->step : 0);
       for (std::size_t slot = 0; slot < std::min(from.size(), slots_.size()); ++slot) {
         std::ranges::copy(from[slot], slots_[slot].begin());

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
-#include <ranges>
-#include <utility>
+#include <numeric>
 
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -18,7 +15,6 @@
 #include "gossip/settle.h"
 #include "optimizer/square_sum.h"
 #include "strategy/codec_shape.h"
-#include "strategy/own_text.h"
 
 namespace cohort {
 GossipWorker::GossipWorker(const StrategyContext& context)
@@ -75,9 +71,7 @@ void GossipWorker::meet() {
   {
     const PhaseSpan span(context_.phases, Phase::wait);
     settle(*boxes_, context_.store,
-           {.key = meeting,
-            .world = sums_.world(),
-            .deadline = context_.timeout.deadline()},
+           {.key = meeting, .world = sums_.world(), .deadline = context_.timeout.deadline()},
            [this] { take_arrived(); });
   }
   const PhaseSpan span(context_.phases, Phase::communication);
@@ -100,19 +94,12 @@ void GossipWorker::save_state(TrainingState& state) {
   model_.save(state);
   state.work = boxes_->claims().left();
   state.step = whole_steps(state.work);
-  state.own = own_floats();
+  state.own = own_memory();
 }
 
 void GossipWorker::close() noexcept {
   if (boxes_) boxes_->leave();
   sums_.close();
-}
-
-const std::vector<float>* GossipWorker::own_behind(const std::string& text,
-                                                   const TrainingState* start, std::size_t floats) {
-  if (start == nullptr || start->own.size() != 2) return nullptr;
-  const bool fits = text_of_floats(start->own[0]) == text && start->own[1].size() == floats;
-  return fits ? &start->own[1] : nullptr;
 }
 
 MailOptions GossipWorker::mail_options(Topology topology) const {
@@ -141,7 +128,7 @@ WorkLeft GossipWorker::agreed_work() {
     own.push_back(work.next);
     for (const Claim& claim : work.again) own.push_back(claim.step * work.parts + claim.part);
   }
-  const auto all = sums_.gather(own);
+  const auto all = sums_.gather<std::int64_t>(own);
   for (const auto& numbers : all) has_start_.push_back(!numbers.empty());
   if (all.front().empty()) return work_after(0, context_.parts);
   std::vector<WorkLeft> views;
@@ -163,22 +150,20 @@ WorkLeft GossipWorker::work_of(std::span<const std::int64_t> numbers) const {
 
 /// By the models' weights and ages. All call it together.
 GossipWorker::PlaceInMean GossipWorker::place_in_mean() {
-  const std::array<std::int64_t, 2> own = {std::bit_cast<std::int64_t>(weight()),
-                                           std::bit_cast<std::int64_t>(age())};
-  std::vector<std::pair<double, double>> all;  // Weight and age.
-  for (const auto& numbers : sums_.gather(own)) {
-    all.emplace_back(std::bit_cast<double>(numbers[0]), std::bit_cast<double>(numbers[1]));
-  }
-  const double newest = std::ranges::max(all | std::views::values);
-  double weights = 0;
-  double ages = 0;
-  for (auto& [weight, age] : all) {
-    weight *= weight_of_lag(newest - age);
-    weights += weight;
-    ages += weight * age;
-  }
   const auto rank = static_cast<std::size_t>(context_.engine.rank());
-  return {.share = all[rank].first / weights, .age = ages / weights};
+  const auto world = static_cast<std::size_t>(sums_.world());
+  std::vector<double> all(2 * world);  // Everybody's weight, then everybody's age.
+  all[rank] = weight();
+  all[world + rank] = age();
+  sums_.sum(all);
+  const auto weights = std::span(all).first(world);
+  const auto ages = std::span(all).last(world);
+
+  const double newest = std::ranges::max(ages);
+  for (std::size_t i = 0; i < world; ++i) weights[i] *= weight_of_lag(newest - ages[i]);
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  return {.share = weights[rank] / sum,
+          .age = std::inner_product(weights.begin(), weights.end(), ages.begin(), 0.0) / sum};
 }
 
 /// Returns when all workers that are left shall use what they have in common now; throws when none
@@ -187,8 +172,7 @@ void GossipWorker::agree(const std::string& key) {
   AllOrNone decision(context_.store, key, sums_.world());
   decision.arrive();
   try {
-    std::array<float, 1> all_have_arrived = {};
-    sums_.sum(all_have_arrived);
+    sums_.wait_for_all();
   } catch (const Error&) {
     if (!decision.all_arrived(context_.timeout.deadline())) throw;
   }

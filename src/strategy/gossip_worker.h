@@ -28,7 +28,7 @@ class GossipWorker : public Strategy {
   void begin_last_backward(const Vote& vote) override;
   StepOutcome finish_step(const UpdatePlan& plan) override;
   void meet() override;
-  void sum_over_workers(std::span<float> values) override { sums_.sum(values); }
+  void sum_over_workers(Numbers numbers) override { sums_.sum(numbers); }
   Traffic traffic() const override;
   std::int64_t first_step() const override { return first_step_; }
   void save_state(TrainingState& state) override;
@@ -54,13 +54,8 @@ class GossipWorker : public Strategy {
   virtual double age() const { return 0; }
   virtual void set_age(double /*age*/) {}
 
-  /// What only this worker has; see TrainingState::own.
-  virtual std::vector<std::vector<float>> own_floats() const { return {}; }
-
-  /// The floats behind such a text in the state's own; null where there is nothing of that name, or
-  /// not as many.
-  static const std::vector<float>* own_behind(const std::string& text, const TrainingState* start,
-                                              std::size_t floats);
+  /// What only this worker has.
+  virtual OwnMemory own_memory() const { return {}; }
 
   /// The gradients of a step are this worker's share of the mean over a batch; its own mean is so
   /// many times that.

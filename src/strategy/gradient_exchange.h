@@ -18,7 +18,7 @@ namespace cohort {
 struct ExchangeMemory {
   std::vector<float> rest = {};      ///< What has not travelled, place by place.
   std::vector<float> velocity = {};  ///< See ErrorFeedback; also place by place.
-  std::vector<float> codec = {};     ///< Of the codecs; of one rank in one world.
+  CodecMemory codec = {};            ///< Of the codecs; of one rank in one world.
 };
 
 /// Sums gradients over the ranks while less than all of them travels. Every kind of codec has a way

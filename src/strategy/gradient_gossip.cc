@@ -12,7 +12,6 @@
 #include "optimizer/optimizer.h"
 #include "strategy/gossip.h"
 #include "strategy/gossip_worker.h"
-#include "strategy/own_text.h"
 #include "strategy/server_options.h"
 
 namespace cohort {
@@ -31,10 +30,12 @@ class GradientGossip : public GossipWorker {
       model_.use(make_optimizer(without_momentum(context.optimizer_options)));
     }
     const std::size_t floats = model_.gradients().size();
-    if (const auto* untold = own_behind(kUntold, context.start, floats + 2)) {
-      mail_.start_from({.gradients = {untold->begin(), untold->end() - 2},
-                        .pieces = untold->end()[-2],
-                        .rate = untold->back()},
+    const OwnMemory* untold = own_of(context.start, kUntold);
+    if (untold != nullptr && untold->floats.size() == 1 && untold->floats[0].size() == floats &&
+        untold->doubles.size() == 2) {
+      mail_.start_from({.gradients = untold->floats[0],
+                        .pieces = untold->doubles[0],
+                        .rate = untold->doubles[1]},
                        who_begins_with_own_model());
     }
   }
@@ -73,21 +74,22 @@ class GradientGossip : public GossipWorker {
   // were, and still have what they were to tell, for the next group.
   void finish_mail() override {
     if (pieces_.count > 0) apply_sum(0);
-    std::array<float, 2> pieces = {};  // That were not told: how many, and their rates.
+    std::array<double, 2> pieces = {};  // That were not told: how many, and their rates.
     if (mail_.has_leftovers()) {
       const Pieces own = mail_.leftover_pieces();
-      pieces = {static_cast<float>(own.count), static_cast<float>(own.rates)};
+      pieces = {own.count, own.rates};
     }
     sums_.sum(pieces);
     if (pieces[0] == 0) return;
     const double rate = pieces[1] / pieces[0];
-    std::vector<float> untold(model_.gradients().size() + 1);  // And of how many pieces.
-    const auto gradients = std::span(untold).first(model_.gradients().size());
-    untold.back() = static_cast<float>(mail_.add_leftovers(gradients).count);
+    std::vector<float> untold(model_.gradients().size());
+    std::array<double, 1> of_pieces = {mail_.add_leftovers(untold).count};
     sums_.mean(untold);
+    sums_.sum(of_pieces);
     before_rest_ = model_.past();
-    std::ranges::copy(gradients, model_.gradients().begin());
-    pieces_ = {.count = untold.back(), .rates = untold.back() * rate};
+    std::ranges::copy(untold, model_.gradients().begin());
+    const double count = of_pieces[0] / sums_.world();
+    pieces_ = {.count = count, .rates = count * rate};
     apply_sum(rate);
   }
 
@@ -103,12 +105,12 @@ class GradientGossip : public GossipWorker {
 
   double weight() const override { return 1; }
 
-  std::vector<std::vector<float>> own_floats() const override {
+  OwnMemory own_memory() const override {
     GradientMail::Leftovers untold = mail_.mean_leftovers();
     if (untold.gradients.empty()) return {};
-    untold.gradients.push_back(static_cast<float>(untold.pieces));
-    untold.gradients.push_back(static_cast<float>(untold.rate));
-    return {floats_of_text(kUntold), std::move(untold.gradients)};
+    return {.meaning = kUntold,
+            .floats = {std::move(untold.gradients)},
+            .doubles = {untold.pieces, untold.rate}};
   }
 
  private:

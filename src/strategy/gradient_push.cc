@@ -68,11 +68,11 @@ class GradientPush : public ServerWorker {
     state.slots.clear();
     if (!in_lockstep()) {
       state.buffers.assign(buffers().begin(), buffers().end());
-      if (!velocity_.empty()) set_own(state, OwnKind::velocity, {velocity_});
+      if (!velocity_.empty()) set_own(state, kOwnVelocity, {velocity_});
       return;
     }
     state.buffers = good_buffers_;
-    if (has_pushed_) set_own(state, OwnKind::pushed, {buffers()});
+    if (has_pushed_) set_own(state, kPushed, {buffers()});
   }
 
  protected:
@@ -91,7 +91,7 @@ class GradientPush : public ServerWorker {
 
   void take_own_state(const TrainingState* start) override {
     if (velocity_.empty()) return;
-    const auto own = own_of(start, OwnKind::velocity);
+    const auto own = own_floats(start, kOwnVelocity);
     if (own.size() == 1 && own[0].size() == velocity_.size()) {
       velocity_ = own[0];
     } else if (start != nullptr && start->slots.size() == 1) {

@@ -56,8 +56,10 @@ class LowrankExchange : public GradientExchange {
   void recall(const ExchangeMemory& memory) override {
     if (memory.rest.size() == rest_.size()) rest_ = memory.rest;
     factors_.recall(memory.codec);
-    std::vector<float> first = factors_.memory();
-    broadcast(executor_, first, 0, {.deadline = Deadline::in(timeout_)});
+    CodecMemory first = factors_.memory();
+    const CollectiveOptions options{.deadline = Deadline::in(timeout_)};
+    broadcast(executor_, first.numbers, 0, options);
+    broadcast(executor_, first.floats, 0, options);
     factors_.recall(first);
   }
 

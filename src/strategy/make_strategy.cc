@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "base/fail.h"
 #include "base/nearest_name.h"
@@ -42,6 +43,12 @@ constexpr Kind kKinds[] = {
 };
 
 }  // namespace
+
+bool Strategy::any_worker(bool own) {
+  std::array<std::int64_t, 1> count = {own ? 1 : 0};
+  sum_over_workers(count);
+  return count[0] > 0;
+}
 
 std::optional<Claim> Strategy::next_work() {
   fail(ErrorCode::unsupported, "this strategy hands out no work");

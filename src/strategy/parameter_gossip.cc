@@ -5,7 +5,6 @@
 #include "gossip/parameter_mail.h"
 #include "strategy/gossip.h"
 #include "strategy/gossip_worker.h"
-#include "strategy/own_text.h"
 
 namespace cohort {
 namespace {
@@ -48,20 +47,18 @@ class ParameterGossip : public GossipWorker {
   double age() const override { return mail_.age(); }
   void set_age(double age) override { mail_.set_age(age); }
 
-  std::vector<std::vector<float>> own_floats() const override {
-    const auto large = static_cast<float>(age());
-    return {floats_of_text(kAge), {large, static_cast<float>(age() - large)}};
-  }
+  OwnMemory own_memory() const override { return {.meaning = kAge, .doubles = {age()}}; }
 
  private:
   /// A model that came without an age has had all the pieces that are done. A worker without any
   /// has worker 0's. All call it together.
   double age_at_start(const TrainingState* start) {
     double own = static_cast<double>(pieces_at_start()) / parts();
-    if (const auto* age = own_behind(kAge, start, 2)) own = (*age)[0] + (*age)[1];
-    std::array<std::int64_t, 1> first = {std::bit_cast<std::int64_t>(own)};
+    const OwnMemory* saved = own_of(start, kAge);
+    if (saved != nullptr && saved->doubles.size() == 1) own = saved->doubles[0];
+    std::array<double, 1> first = {own};
     sums_.take_first(first);
-    return start != nullptr ? own : std::bit_cast<double>(first[0]);
+    return start != nullptr ? own : first[0];
   }
 
   ParameterMail mail_;

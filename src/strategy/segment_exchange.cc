@@ -69,12 +69,13 @@ class SegmentExchange : public GradientExchange {
  private:
   template <class RestOf>
   ExchangeMemory memory_with(RestOf&& rest_of) const {
-    ExchangeMemory memory{.rest = {}, .velocity = {}, .codec = place()};
+    ExchangeMemory memory{.rest = {}, .velocity = {}, .codec = {.floats = {}, .numbers = place()}};
     for (const auto& [segment, feedback] : lanes_) {
       const auto rest = rest_of(*feedback);
-      const auto codec = feedback->codec().memory();
-      memory.rest.insert(memory.rest.end(), rest.begin(), rest.end());
-      memory.codec.insert(memory.codec.end(), codec.begin(), codec.end());
+      const CodecMemory codec = feedback->codec().memory();
+      append(rest, memory.rest);
+      append(codec.floats, memory.codec.floats);
+      append(codec.numbers, memory.codec.numbers);
     }
     return memory;
   }
@@ -98,20 +99,31 @@ class SegmentExchange : public GradientExchange {
   }
 
   /// Codecs make random numbers by rank and world.
-  std::vector<float> place() const {
-    return {static_cast<float>(transport_.rank()), static_cast<float>(transport_.size())};
-  }
+  std::vector<std::int64_t> place() const { return {transport_.rank(), transport_.size()}; }
 
-  void recall_codecs(std::span<const float> memory) {
-    const auto mine = place();
-    if (memory.size() < mine.size() || !std::ranges::equal(memory.first(mine.size()), mine)) return;
-    memory = memory.subspan(mine.size());
+  void recall_codecs(const CodecMemory& memory) {
+    std::span<const float> floats = memory.floats;
+    std::span<const std::int64_t> numbers = memory.numbers;
+    if (take(place().size(), numbers) != place()) return;
     for (const Lane& lane : lanes_) {
       Codec& codec = lane.feedback->codec();
-      const std::size_t size = std::min(memory.size(), codec.memory().size());
-      codec.recall(memory.first(size));
-      memory = memory.subspan(size);
+      const CodecMemory like = codec.memory();
+      codec.recall({.floats = take(like.floats.size(), floats),
+                    .numbers = take(like.numbers.size(), numbers)});
     }
+  }
+
+  template <class T>
+  static void append(const T& from, auto& to) {
+    to.insert(to.end(), from.begin(), from.end());
+  }
+
+  /// The first so many, which are taken off; fewer where there are not as many.
+  template <class T>
+  static std::vector<T> take(std::size_t count, std::span<const T>& from) {
+    const auto first = from.first(std::min(count, from.size()));
+    from = from.subspan(first.size());
+    return {first.begin(), first.end()};
   }
 
   static ErrorFeedback feedback(const ExchangeOptions& options, int owner) {

@@ -197,7 +197,7 @@ TEST(ServerGroups, AreToldByTheServersWhetherTheLastPushCounts) {
     TrainingState unsure = first[0].carried;
     std::vector<std::span<const float>> pushed(unsure.slots.begin(), unsure.slots.end());
     pushed.emplace_back(first[0].carried.buffers);
-    set_own(unsure, OwnKind::pushed, pushed);
+    set_own(unsure, kPushed, pushed);
     const std::int64_t before = averages ? 2 : 1;
     unsure.step -= before;
     unsure.updates -= before;

@@ -7,9 +7,6 @@
 namespace cohort {
 namespace {
 
-// Begins what these strategies put into TrainingState::own, so that nobody takes it for another's.
-constexpr float kOwnLabel = 40961;
-
 std::vector<float>& floats_of(ServerModel::Part& part, int slot) {
   if (slot == kParameters) return part.values;
   const auto index = static_cast<std::size_t>(slot);
@@ -61,21 +58,21 @@ std::int64_t updates_before(const TrainingState& state, std::size_t slots) {
   return state.slots.size() < slots ? 0 : state.updates;
 }
 
-void set_own(TrainingState& state, OwnKind kind,
+void set_own(TrainingState& state, std::string_view meaning,
              const std::vector<std::span<const float>>& floats) {
-  state.own.resize(1 + floats.size());
-  state.own[0] = {kOwnLabel, static_cast<float>(kind)};
+  state.own.meaning = meaning;
+  state.own.doubles.clear();
+  state.own.numbers.clear();
+  state.own.floats.resize(floats.size());
   for (std::size_t i = 0; i < floats.size(); ++i) {
-    state.own[i + 1].assign(floats[i].begin(), floats[i].end());
+    state.own.floats[i].assign(floats[i].begin(), floats[i].end());
   }
 }
 
-std::span<const std::vector<float>> own_of(const TrainingState* state, OwnKind kind) {
-  if (state == nullptr || state->own.empty()) return {};
-  const std::vector<float>& label = state->own.front();
-  const bool fits =
-      label.size() == 2 && label[0] == kOwnLabel && label[1] == static_cast<float>(kind);
-  return fits ? std::span(state->own).subspan(1) : std::span<const std::vector<float>>();
+std::span<const std::vector<float>> own_floats(const TrainingState* state,
+                                               std::string_view meaning) {
+  const OwnMemory* own = own_of(state, meaning);
+  return own != nullptr ? std::span(own->floats) : std::span<const std::vector<float>>();
 }
 
 }  // namespace cohort

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "server/server_client.h"
@@ -34,16 +35,19 @@ WorkLeft work_left(const TrainingState& state, std::int64_t parts);
 /// slots for it.
 std::int64_t updates_before(const TrainingState& state, std::size_t slots);
 
-/// What TrainingState::own is, where a strategy with servers has filled it.
-enum class OwnKind {
-  velocity,     ///< A worker's momentum of its own gradients.
-  outer_slots,  ///< Of the servers' optimizer, where workers have the job's.
-  pushed,       ///< Slots, then buffers, in case the servers have made the update of a last push.
-};
+/// Meanings of TrainingState::own, where a strategy with servers has filled it: a worker's momentum
+/// of its own gradients;
+inline constexpr std::string_view kOwnVelocity = "servers: velocity";
+/// slots of the servers' optimizer, where workers have the job's;
+inline constexpr std::string_view kOuterSlots = "servers: outer slots";
+/// slots, then buffers, in case the servers have made the update of a last push.
+inline constexpr std::string_view kPushed = "servers: pushed";
 
-void set_own(TrainingState& state, OwnKind kind, const std::vector<std::span<const float>>& floats);
+void set_own(TrainingState& state, std::string_view meaning,
+             const std::vector<std::span<const float>>& floats);
 
-/// What set_own() got; nothing where it is something else, or `state` is null.
-std::span<const std::vector<float>> own_of(const TrainingState* state, OwnKind kind);
+/// The floats set_own() got; nothing where there is something else.
+std::span<const std::vector<float>> own_floats(const TrainingState* state,
+                                               std::string_view meaning);
 
 }  // namespace cohort

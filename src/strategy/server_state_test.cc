@@ -123,14 +123,14 @@ TEST(WorkLeftAfter, StepsMadeTogetherLeaveWholeSteps) {
 TEST(OwnState, IsOnlyTakenForWhatItIs) {
   TrainingState state;
   const std::vector<float> velocity = {1, 2, 3};
-  EXPECT_TRUE(own_of(nullptr, OwnKind::velocity).empty());
-  EXPECT_TRUE(own_of(&state, OwnKind::velocity).empty());
-  set_own(state, OwnKind::velocity, {velocity});
-  EXPECT_TRUE(own_of(&state, OwnKind::outer_slots).empty());
-  ASSERT_EQ(own_of(&state, OwnKind::velocity).size(), 1U);
-  EXPECT_EQ(own_of(&state, OwnKind::velocity)[0], velocity);
-  state.own = {velocity, velocity};  // Of another strategy.
-  EXPECT_TRUE(own_of(&state, OwnKind::velocity).empty());
+  EXPECT_TRUE(own_floats(nullptr, kOwnVelocity).empty());
+  EXPECT_TRUE(own_floats(&state, kOwnVelocity).empty());
+  set_own(state, kOwnVelocity, {velocity});
+  EXPECT_TRUE(own_floats(&state, kOuterSlots).empty());
+  ASSERT_EQ(own_floats(&state, kOwnVelocity).size(), 1U);
+  EXPECT_EQ(own_floats(&state, kOwnVelocity)[0], velocity);
+  state.own = {.meaning = "of another strategy", .floats = {velocity}};
+  EXPECT_TRUE(own_floats(&state, kOwnVelocity).empty());
 }
 
 }  // namespace

@@ -56,8 +56,7 @@ void ServerWorker::meet() {
   PhaseSpan span(context_.phases, Phase::communication);
   last_push();
   span.next(Phase::wait);
-  float here = 1;
-  sums_.sum({&here, 1});  // Nobody pushes any more, so now all pull the same.
+  sums_.wait_for_all();  // Nobody pushes any more, so now all pull the same.
   span.next(Phase::communication);
   Exchange exchange;
   exchange.pull = true;
@@ -156,7 +155,7 @@ std::int64_t ServerWorker::chiefs(std::int64_t number) {
 }
 
 bool ServerWorker::was_pushed(const TrainingState* start) const {
-  const auto pushed = own_of(start, OwnKind::pushed);
+  const auto pushed = own_floats(start, kPushed);
   return !pushed.empty() && pushed.back().size() == layout_.buffers.size &&
          first_step_ > start->step;
 }
@@ -164,16 +163,14 @@ bool ServerWorker::was_pushed(const TrainingState* start) const {
 void ServerWorker::take_buffers(std::span<float> buffers, const TrainingState* start) {
   if (start != nullptr) {
     const std::vector<float>& own =
-        was_pushed(start) ? own_of(start, OwnKind::pushed).back() : start->buffers;
+        was_pushed(start) ? own_floats(start, kPushed).back() : start->buffers;
     std::ranges::copy(own, buffers.begin());
   }
   fill_from_chief(buffers, start != nullptr && !in_lockstep());
 }
 
 void ServerWorker::fill_from_chief(std::span<float> values, bool has_own) {
-  float missing = has_own || is_chief() ? 0 : 1;
-  sums_.sum({&missing, 1});
-  if (missing == 0) return;
+  if (!sums_.any(!has_own && !is_chief())) return;
   std::vector<float> chiefs(values.begin(), values.end());
   sums_.take_first(chiefs);
   if (!has_own) std::ranges::copy(chiefs, values.begin());

@@ -33,7 +33,7 @@ class ServerWorker : public Strategy {
   std::optional<Claim> next_work() override;
   void begin_last_backward(const Vote& vote) override;
   void meet() override;
-  void sum_over_workers(std::span<float> values) override { sums_.sum(values); }
+  void sum_over_workers(Numbers numbers) override { sums_.sum(numbers); }
   Traffic traffic() const override;
   std::int64_t first_step() const override { return first_step_; }
   void close() noexcept override;

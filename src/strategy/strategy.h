@@ -15,6 +15,7 @@
 #include "base/timeout.h"
 #include "cluster/store.h"
 #include "cluster/work_board.h"
+#include "collective/elements.h"
 #include "optimizer/optimizer.h"
 #include "tensor/flat_space.h"
 #include "tensor/training_state.h"
@@ -101,8 +102,13 @@ class Strategy {
   /// included. In lockstep they have it anyway.
   virtual void meet() {}
 
-  /// Replaces floats by their sum over all workers: for layers and validation, not for gradients.
-  virtual void sum_over_workers(std::span<float> values) = 0;
+  /// Replaces numbers by their sum over all workers: for layers and validation, not for gradients.
+  virtual void sum_over_workers(Numbers numbers) = 0;
+
+  /// Whether it is so with any worker. All call it together.
+  bool any_worker(bool own);
+  /// Returns when all workers have called it.
+  void wait_for_workers() { any_worker(false); }
 
   virtual Traffic traffic() const = 0;
 

@@ -98,8 +98,7 @@ class GroupWorker {
       end.loss = loss_over_all();
     }
     // Nobody leaves before the chief has saved.
-    float done = 1;
-    strategy_->sum_over_workers({&done, 1});
+    strategy_->wait_for_workers();
   }
 
   static std::int64_t own_steps(const GroupEnd& end) {

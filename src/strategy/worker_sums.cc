@@ -1,9 +1,6 @@
 #include "strategy/worker_sums.h"
 
 #include <array>
-#include <cstring>
-
-#include "compression/float_words.h"
 
 namespace cohort {
 
@@ -17,9 +14,9 @@ CollectiveOptions WorkerSums::options(const char* algorithm) {
   return {.deadline = timeout_.deadline(), .tag = tag_++, .algorithm = algorithm};
 }
 
-void WorkerSums::sum(std::span<float> values) {
+void WorkerSums::sum(Numbers numbers) {
   const Waiting waiting(activity_, "sum over the workers");
-  all_reduce(executor_, values, options("auto"));
+  all_reduce(executor_, numbers, options("auto"));
 }
 
 void WorkerSums::mean(std::span<float> values) {
@@ -27,17 +24,15 @@ void WorkerSums::mean(std::span<float> values) {
   for (float& value : values) value /= static_cast<float>(world());
 }
 
-void WorkerSums::take_first(std::span<float> values) {
-  const Waiting waiting(activity_, "broadcast of the chief's model");
-  broadcast(executor_, values, 0, options("auto"));
+bool WorkerSums::any(bool own) {
+  std::array<std::int64_t, 1> count = {own ? 1 : 0};
+  sum(count);
+  return count[0] > 0;
 }
 
-// Nothing is calculated on the way: bits arrive as they are.
-void WorkerSums::take_first(std::span<std::int64_t> numbers) {
-  std::vector<float> bits(numbers.size_bytes() / sizeof(float));
-  std::memcpy(bits.data(), numbers.data(), numbers.size_bytes());
-  take_first(std::span(bits));
-  std::memcpy(numbers.data(), bits.data(), numbers.size_bytes());
+void WorkerSums::take_first(Elements elements) {
+  const Waiting waiting(activity_, "broadcast of the chief's model");
+  broadcast(executor_, elements, 0, options("auto"));
 }
 
 void WorkerSums::take_first(const ModelMemory& memory, ModelAge& age) {
@@ -49,32 +44,6 @@ void WorkerSums::take_first(const ModelMemory& memory, ModelAge& age) {
   // Before the first update all are zero.
   if (age.updates == 0) return;
   for (const auto slot : memory.slots) take_first(slot);
-}
-
-// A sum to which every worker gives its own places, and zero elsewhere.
-std::vector<std::vector<std::int64_t>> WorkerSums::gather(std::span<const std::int64_t> own) {
-  const auto rank = static_cast<std::size_t>(transport_->rank());
-  std::vector<float> sizes(static_cast<std::size_t>(world()));
-  sizes[rank] = static_cast<float>(own.size());
-  sum(sizes);
-
-  std::vector<float> words;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    for (std::size_t k = 0; k < static_cast<std::size_t>(sizes[i]); ++k) {
-      put_word(i == rank ? static_cast<std::uint64_t>(own[k]) : 0, words);
-    }
-  }
-  sum(words);
-
-  std::vector<std::vector<std::int64_t>> all(sizes.size());
-  std::span<const float> rest = words;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    for (std::size_t k = 0; k < static_cast<std::size_t>(sizes[i]); ++k) {
-      all[i].push_back(static_cast<std::int64_t>(word_at(rest)));
-      rest = rest.subspan(kFloatsPerWord);
-    }
-  }
-  return all;
 }
 
 }  // namespace cohort

@@ -18,17 +18,24 @@ class WorkerSums {
 
   int world() const { return transport_->size(); }
 
-  /// Replaces the floats by their sum over the workers: the same bits on all.
-  void sum(std::span<float> values);
+  /// Replaces the numbers by their sum over the workers: the same bits on all.
+  void sum(Numbers numbers);
   void mean(std::span<float> values);
-  /// Replaces the floats by worker 0's.
-  void take_first(std::span<float> values);
-  void take_first(std::span<std::int64_t> numbers);
+  /// Whether it is so with any worker.
+  bool any(bool own);
+  /// Returns when all workers have called it.
+  void wait_for_all() { any(false); }
+  /// Replaces the elements by worker 0's.
+  void take_first(Elements elements);
   /// All of them; `age` too.
   void take_first(const ModelMemory& memory, ModelAge& age);
 
-  /// What each worker gives, by rank; they may give any number of numbers.
-  std::vector<std::vector<std::int64_t>> gather(std::span<const std::int64_t> own);
+  /// What each worker gives, by rank; they may give any number of elements.
+  template <Element T>
+  std::vector<std::vector<T>> gather(std::span<const T> own) {
+    const Waiting waiting(activity_, "what the workers tell each other");
+    return cohort::gather(executor_, own, options("auto"));
+  }
 
   Traffic traffic() const { return {transport_->bytes_sent(), transport_->bytes_received()}; }
   void close() noexcept { transport_->close(); }

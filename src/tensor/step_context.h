@@ -14,9 +14,9 @@ struct StepContext {
   std::int64_t step = 0;
   std::int64_t first_row = 0;  ///< Where this input's first sample stands in the global batch.
 
-  /// Replaces floats by their sum over all workers. Empty where there is one worker. Every worker
+  /// Replaces numbers by their sum over all workers. Empty where there is one worker. Every worker
   /// calls it equally often, in forward and in backward, with the same sizes.
-  std::function<void(std::span<float>)> sum_over_workers;
+  std::function<void(std::span<double>)> sum_over_workers;
 
   /// Gradients are sent while the backward pass goes on: the sooner one is there the better.
   bool gradients_travel = false;

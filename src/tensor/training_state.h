@@ -8,6 +8,7 @@
 
 #include "cluster/shared_memory.h"
 #include "cluster/work_board.h"
+#include "tensor/own_memory.h"
 
 namespace cohort {
 
@@ -23,9 +24,7 @@ struct TrainingState {
   std::vector<float> parameters = {};          ///< Empty: the servers have them.
   std::vector<std::vector<float>> slots = {};  ///< One per Optimizer::slots(); empty: all zero.
   std::vector<float> buffers = {};
-  /// What only this worker has (what compression left over, a velocity of its own), by meaning of
-  /// the strategy that filled it. Ignored by others.
-  std::vector<std::vector<float>> own = {};
+  OwnMemory own = {};
   /// What this worker has pushed or would have, and does not know to be applied, by server. Not for
   /// a checkpoint.
   std::vector<std::vector<std::byte>> unanswered = {};
@@ -42,5 +41,11 @@ struct TrainingState {
   /// of the strategy that filled it.
   std::shared_ptr<SharedMemory> shared = {};
 };
+
+/// What a worker that goes on from `state` finds there of such a meaning; null where it is
+/// something else, or there is no state.
+inline const OwnMemory* own_of(const TrainingState* state, std::string_view meaning) {
+  return state != nullptr && state->own.meaning == meaning ? &state->own : nullptr;
+}
 
 }  // namespace cohort

@@ -20,6 +20,11 @@ std::string slot_tensor(const std::string& slot, const std::string& parameter) {
   return slot + "/" + parameter;
 }
 
+// What the file of OwnMemory has besides its floats.
+constexpr const char* kOwnMeaning = "meaning";
+constexpr const char* kOwnDoubles = "doubles";
+constexpr const char* kOwnNumbers = "numbers";
+
 std::string own_tensor(std::size_t index) {
   return "own/" + std::to_string(index);
 }
@@ -191,9 +196,18 @@ class TrainingLoader {
       check_floats(tensors, kLeast + kOfOwn * layout_.parameters.size);
     };
     const SafetensorsFile file = checkpoint_.tensors(kOwnFile, own);
-    for (std::size_t i = 0; i < file.tensors().size(); ++i) {
+    const auto meaning = file.metadata().find(kOwnMeaning);
+    if (meaning == file.metadata().end()) {
+      loaded_.notes.push_back(
+          fmt::format("the checkpoint's {} does not say what it means: it is left out", kOwnFile));
+      return;
+    }
+    loaded_.state.own = {.meaning = meaning->second,
+                         .doubles = file.doubles(kOwnDoubles),
+                         .numbers = file.integers(kOwnNumbers)};
+    for (std::size_t i = 0; i + 2 < file.tensors().size(); ++i) {
       const auto values = file.floats(own_tensor(i));
-      loaded_.state.own.emplace_back(values.begin(), values.end());
+      loaded_.state.own.floats.emplace_back(values.begin(), values.end());
     }
   }
 
@@ -320,9 +334,14 @@ CheckpointContent::File TrainingSnapshot::optimizer_file() const {
 CheckpointContent::File TrainingSnapshot::own_file() const {
   CheckpointContent::File file;
   file.name = kOwnFile;
-  for (std::size_t i = 0; i < state_.own.size(); ++i) {
-    const std::span<const float> values = state_.own[i];
-    file.tensors.push_back({own_tensor(i), {static_cast<std::int64_t>(values.size())}, values});
+  file.metadata = {{kOwnMeaning, state_.own.meaning}};
+  const auto add = [&](const std::string& name, auto values) {
+    file.tensors.push_back({name, {static_cast<std::int64_t>(values.size())}, values});
+  };
+  add(kOwnDoubles, std::span(state_.own.doubles));
+  add(kOwnNumbers, std::span(state_.own.numbers));
+  for (std::size_t i = 0; i < state_.own.floats.size(); ++i) {
+    add(own_tensor(i), std::span(state_.own.floats[i]));
   }
   return file;
 }

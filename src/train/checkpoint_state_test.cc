@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -95,7 +96,7 @@ TEST_F(CheckpointState, WhatWasSavedIsLoaded) {
   EXPECT_EQ(loaded.state.parameters, saved.parameters);
   EXPECT_EQ(loaded.state.buffers, saved.buffers);
   EXPECT_EQ(loaded.state.slots, saved.slots);
-  EXPECT_THAT(loaded.state.own, IsEmpty());
+  EXPECT_TRUE(loaded.state.own.empty());
 }
 
 // docs/checkpoints.md, "What a resume loses": to be turned round when they are restored.
@@ -192,10 +193,26 @@ TEST_F(CheckpointState, OtherSettingsAreNotesAndNoObstacle) {
 TEST_F(CheckpointState, WhatOneWorkerHasIsForTheSameStrategyOnly) {
   Job job = job_with("sgd");
   job.strategy.compression.kind = "topk";
-  snapshot_.state().own = {{1, 2, 3}, {}, {4}};
+  snapshot_.state().own = {.meaning = "a rest",
+                           .floats = {{1, 2, 3}, {}, {4}},
+                           .doubles = {0.1},
+                           .numbers = {std::numeric_limits<std::int64_t>::min(), 7}};
   const Checkpoint checkpoint = save(job, 0);
   EXPECT_EQ(load_training(checkpoint, *model_, job, 70).state.own, snapshot_.state().own);
-  EXPECT_THAT(load_training(checkpoint, *model_, job_with("sgd"), 70).state.own, IsEmpty());
+  EXPECT_TRUE(load_training(checkpoint, *model_, job_with("sgd"), 70).state.own.empty());
+}
+
+TEST_F(CheckpointState, WhatDoesNotSayItsMeaningIsLeftOut) {
+  snapshot_.state().own = {.meaning = "a rest", .floats = {{1, 2, 3}}};
+  fill(snapshot_.state(), 0);
+  const Job job = job_with("sgd");
+  snapshot_.describe(*model_, job, {.samples = 70, .workers = 3});
+  CheckpointContent content = snapshot_.content();
+  content.files.back().metadata.clear();
+  const Checkpoint checkpoint(CheckpointFolder(folder_.path()).write(content));
+  const auto loaded = load_training(checkpoint, *model_, job, 70);
+  EXPECT_TRUE(loaded.state.own.empty());
+  EXPECT_THAT(loaded.notes, ElementsAre(HasSubstr("does not say what it means")));
 }
 
 /// What load_training says against a model.
@@ -254,7 +271,7 @@ TEST_F(CheckpointState, TensorsOfTheOptimizerThatDoNotFitAreRefused) {
 TEST_F(CheckpointState, MoreFloatsThanThereIsUseForAreNotRead) {
   Job job = job_with("sgd");
   const std::vector<float> many(3 << 20);
-  snapshot_.state().own = {many};
+  snapshot_.state().own = {.meaning = "a rest", .floats = {many}};
   const Checkpoint checkpoint = save(job, 0);
   EXPECT_THAT(objection(checkpoint, *model_), HasSubstr("3145728 floats"));
 }

@@ -1,6 +1,7 @@
 #include "train/session.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -113,9 +114,7 @@ void Session::agree_on_validation() {
   const std::int64_t epochs = place_.after.epoch;
   bool done = view_.epoch == 1 || life_.validated_epochs >= epochs;
   if (view_.epoch > 1 && pace_.lockstep) {
-    float somebody = done && life_.own_steps > 0 ? 1 : 0;
-    strategy_->sum_over_workers({&somebody, 1});
-    done = somebody > 0;
+    done = strategy_->any_worker(done && life_.own_steps > 0);
   } else if (life_.own_steps == 0) {
     done = true;
   }
@@ -270,7 +269,7 @@ torch::Tensor Session::weighted_loss(const LoadedBatch& loaded) {
   context.gradients_travel = pace_.gradients_travel;
   context.sum_over_workers = nullptr;
   if (view_.world() > 1 && pace_.lockstep) {
-    context.sum_over_workers = [this](std::span<float> values) {
+    context.sum_over_workers = [this](std::span<double> values) {
       strategy_->sum_over_workers(values);
     };
   }
@@ -361,7 +360,7 @@ void Session::validate_finished_epoch() {
   } else if (wanted && is_chief()) {
     // The others train on meanwhile, so the chief looks at all of the set alone.
     EvaluationBatches all(life_.run.data.validation, kValidationChunk, 0, 1);
-    run_validation(all, [](std::span<float>) {});
+    run_validation(all, [](std::span<double>) {});
   }
   life_.validated_epochs = epochs;
 }
@@ -395,8 +394,7 @@ void Session::stop_diverged(int rank) {
   fill_result();
   if (pace_.lockstep) {
     // Nobody fails before the chief has saved, or it might be ended with the others too early.
-    float done = 1;
-    strategy_->sum_over_workers({&done, 1});
+    strategy_->wait_for_workers();
   }
   throw Error(
       ErrorCode::diverged,
@@ -410,9 +408,7 @@ void Session::stop_diverged(int rank) {
 // Workers that do not go in step may differ in whether they were stopped or had done all.
 bool Session::anybody_stopped() {
   if (pace_.lockstep) return stopped_ && step_ < life_.total_steps;
-  float stopped = stopped_ ? 1 : 0;
-  strategy_->sum_over_workers({&stopped, 1});
-  return stopped > 0;
+  return strategy_->any_worker(stopped_);
 }
 
 bool Session::save_model_file() {
@@ -439,7 +435,7 @@ void Session::save_before_end() {
 // Whoever made the last step need not be the chief, which then knows of no loss but its own: the
 // mean of what all have seen last is nearest to it.
 void Session::log_last_step() {
-  float losses[] = {static_cast<float>(last_loss_.value_or(0)), last_loss_ ? 1.0F : 0.0F};
+  std::array<double, 2> losses = {last_loss_.value_or(0), last_loss_ ? 1.0 : 0.0};
   strategy_->sum_over_workers(losses);
   if (losses[1] > 0) step_log_->write_last(losses[0] / losses[1]);
 }
@@ -467,8 +463,7 @@ void Session::finish() {
                               [this](TrainingState& state) { strategy_->save_state(state); });
   }
   // Nobody is gone before the chief has saved: should it fail in that, the others can take over.
-  float saved = 1;
-  strategy_->sum_over_workers({&saved, 1});
+  strategy_->wait_for_workers();
   if (life_.log) life_.log->close();
   fill_result();
   life_.slot.finished.store(true);

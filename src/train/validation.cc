@@ -24,8 +24,8 @@ ValidationResult validate(Model& model, EvaluationBatches& batches, const LossFu
     }
   }
   model.train(true);
-  std::array<float, 4> sums = {static_cast<float>(loss_sum), static_cast<float>(samples),
-                               static_cast<float>(hits.right), static_cast<float>(hits.all)};
+  std::array<double, 4> sums = {loss_sum, samples, static_cast<double>(hits.right),
+                                static_cast<double>(hits.all)};
   sum_over_workers(sums);
   const auto ratio = [](double part, double all) { return all > 0 ? part / all : 0; };
   return {ratio(sums[0], sums[1]), ratio(sums[2], sums[3])};

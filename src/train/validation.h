@@ -15,8 +15,8 @@ struct ValidationResult {
   double accuracy = 0;
 };
 
-/// Replaces floats by their sum over all workers.
-using SumOverWorkers = std::function<void(std::span<float>)>;
+/// Replaces them by their sum over all workers.
+using SumOverWorkers = std::function<void(std::span<double>)>;
 
 /// Loss and accuracy on the whole validation set, of which every worker takes its part; all get the
 /// same result. Accuracy is 0 where targets are not classes.
