@@ -10,6 +10,7 @@ import sys
 LEVELS = {
     "base": 0,
     "kernel": 1,
+    "kinds": 1,
     "cluster": 1,
     "compression": 1,
     "optimizer": 1,
@@ -30,7 +31,7 @@ LEVELS = {
     "chaos": 9,
     "cli": 10,
 }
-TORCH_FREE = {"base", "kernel", "cluster", "compression", "optimizer", "transport", "rpc", "collective",
+TORCH_FREE = {"base", "kernel", "kinds", "cluster", "compression", "optimizer", "transport", "rpc", "collective",
               "server", "gossip", "checkpoint", "events", "chaos"}
 # Public headers that bring torch with them.
 TORCH_HEADERS = {"cohort/dataset.h", "cohort/model.h", "cohort/cohort.h"}

@@ -4,6 +4,7 @@ import os
 import subprocess
 import unittest
 
+import read_safetensors
 from support import BLOBS, COMMAND, LIMIT, CohortTest, environment
 
 
@@ -30,11 +31,12 @@ class TwoHostsTest(CohortTest):
             ip("-n", self.hosts[i], "link", "set", cable[i], "up")
             ip("-n", self.hosts[i], "link", "set", "lo", "up")
 
-    def start_rank(self, rank, *words, run="run"):
+    def start_rank(self, rank, *words, run="run", each=1):
+        """One of the `each` ranks of a host."""
         return self.start(
             "train", self.job, "--run-dir", self.folder / f"{run}-{rank}", *words,
-            prefix=("ip", "netns", "exec", self.hosts[rank]),
-            RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK="0",
+            prefix=("ip", "netns", "exec", self.hosts[rank // each]),
+            RANK=str(rank), WORLD_SIZE=str(2 * each), LOCAL_RANK=str(rank % each),
             MASTER_ADDR="10.77.0.1", MASTER_PORT="29533")
 
     def test_find_each_other_and_train_over_gloo(self):
@@ -91,6 +93,36 @@ class TwoHostsTest(CohortTest):
                 self.assertLess(counted, 1.15 * said[name] + 200000)
         self.assertLess(said["topk"], said["plain"] / 10)
         self.assertLess(said["int8"], said["plain"] / 3)
+
+    def train_two_each(self, name, *words):
+        """Two ranks on each host: the summary, the floats of the model, and what the cable carried."""
+        before = self.bytes_on_the_cable()
+        ranks = [self.start_rank(rank, "--set", "train.epochs=0", "--set", "train.steps=30", *words,
+                                 run=name, each=2) for rank in (3, 2, 1, 0)]
+        for process in ranks:
+            self.assert_ends(process, 0)
+        self.run_dir = self.folder / f"{name}-0"
+        content = (self.run_dir / "model.safetensors").read_bytes()
+        tensors = {name: numbers for name, _, _, numbers in read_safetensors.arrays(content)}
+        return self.summary(), tensors, self.bytes_on_the_cable() - before
+
+    def test_memory_inside_hosts_and_a_network_between_them_equal_one_network(self):
+        self.job = self.write("wide.toml", BLOBS.replace("out=16", "out=20000"))
+        ring = ("--set", "strategy.algorithm=ring")
+        summary, composed, _ = self.train_two_each("composed", *ring)
+        self.assertEqual(summary["engine"], "shm+gloo")
+        self.assertEqual(summary["workers"], 4)
+        summary, plain, carried = self.train_two_each("plain", *ring, "--engine", "gloo")
+        self.assertEqual(summary["engine"], "gloo")
+        self.assertEqual(composed, plain, "the same sums in the same order are the same bytes")
+
+        # Hosts sum up inside first, and only then tell each other: once, not once a rank.
+        summary, hosts, less = self.train_two_each("hosts")
+        self.assertEqual(summary["engine"], "shm+gloo")
+        for name, values in hosts.items():
+            for value, expected in zip(values, plain[name]):
+                self.assertAlmostEqual(value, expected, delta=1e-4)
+        self.assertLess(less, 0.8 * carried)
 
     def test_shared_memory_between_hosts_is_refused(self):
         ranks = [self.start_rank(rank, "--engine", "shm") for rank in (0, 1)]

@@ -11,9 +11,9 @@
 #include "base/files.h"
 #include "base/json_text.h"
 #include "bench/plot.h"
-#include "job/check_strategy.h"
 #include "job/job_file.h"
 #include "kernel/kernel_report.h"
+#include "kinds/strategy_table.h"
 
 namespace cohort {
 namespace {
@@ -32,44 +32,27 @@ StrategyOptions compressed(const std::string& codec) {
   return options;
 }
 
-StrategyOptions server(const std::string& consistency) {
+StrategyOptions pushing_deltas() {
   StrategyOptions options;
   options.kind = "parameter-server";
-  options.consistency = consistency;
+  options.consistency = "async";
+  options.push = "delta";
+  options.local_steps = 4;
   return options;
 }
 
-StrategyOptions gossip(const std::string& send) {
-  StrategyOptions options;
-  options.kind = "gossip";
-  options.send = send;
-  return options;
-}
-
+/// Every way there is, and some with more than defaults.
 std::vector<Contestant> contestants(std::int64_t workers) {
-  const std::int64_t all_but_one = std::max<std::int64_t>(1, workers - 1);
-  StrategyOptions k_of_n = server("k-of-n");
-  k_of_n.quorum = all_but_one;
-  StrategyOptions deltas = server("async");
-  deltas.push = "delta";
-  deltas.local_steps = 4;
-  StrategyOptions averaging;
-  averaging.kind = "averaging";
-  StrategyOptions partial = averaging;
-  partial.mode = "partial";
-  partial.quorum = all_but_one;
-  return {{"all-reduce", StrategyOptions()},
-          {"all-reduce, topk 1 %", compressed("topk")},
-          {"all-reduce, lowrank 4", compressed("lowrank")},
-          {"server, sync", server("sync")},
-          {"server, async", server("async")},
-          {"server, bounded 8", server("bounded")},
-          {"server, k-of-n", k_of_n},
-          {"server, async, deltas of 4", deltas},
-          {"averaging every 16", averaging},
-          {"averaging partial", partial},
-          {"gossip, parameters", gossip("parameters")},
-          {"gossip, gradients", gossip("gradients")}};
+  std::vector<Contestant> all;
+  for (const StrategyWay& way : strategy_ways()) {
+    StrategyOptions options = options_of(way);
+    if (way.traits.takes_quorum) options.quorum = std::max<std::int64_t>(1, workers - 1);
+    all.push_back({way.title, options});
+  }
+  all.push_back({"all-reduce, topk 1 %", compressed("topk")});
+  all.push_back({"all-reduce, lowrank 4", compressed("lowrank")});
+  all.push_back({"server, async, deltas of 4", pushing_deltas()});
+  return all;
 }
 
 struct Result {
@@ -117,7 +100,7 @@ void read_curves(Result& result) {
 Result run_one(const Contestant& contestant, const StrategiesOptions& options) {
   Job job = load_job(options.job_file, options.overrides);
   job.strategy = contestant.strategy;
-  if (!uses_servers(job.strategy)) job.cluster.servers = 0;
+  if (!uses_servers(job.strategy.kind)) job.cluster.servers = 0;
   if (options.quick) {
     job.train.epochs = 0;
     job.train.steps = 4;

@@ -84,13 +84,13 @@ std::vector<std::string> differences(const TestedStrategy& strategy, const Finis
   compare("status");
   compare("steps");
   if (!found.empty()) return found;
-  if (strategy.lockstep) {
+  if (strategy.traits.loss_stops_all) {
     compare("samples");
     const std::string wrong =
         wrong_step_lines(disturbed, disturbed.summary.at("steps").get<std::int64_t>());
     if (!wrong.empty()) found.push_back(wrong);
   }
-  if (!strategy.lockstep && strategy.servers > 0) {
+  if (!strategy.traits.loss_stops_all && strategy.servers > 0) {
     const ExpectedPushes pushes{.count = pushes_of(strategy, disturbed.summary),
                                 .losses = disturbed.losses};
     std::ranges::move(shard_disagreements(disturbed.summary, pushes), std::back_inserter(found));
@@ -100,7 +100,7 @@ std::vector<std::string> differences(const TestedStrategy& strategy, const Finis
         wrong_movement(*disturbed.moved_steps, disturbed.summary.at("steps").get<double>());
     if (!wrong.empty()) found.push_back(wrong);
   }
-  if (strategy.same_parameters) {
+  if (strategy.traits.resumes_to_the_byte) {
     const double difference = largest_difference(quiet.run_dir / "model.safetensors",
                                                  disturbed.run_dir / "model.safetensors");
     if (!(difference <= kParameterTolerance)) {

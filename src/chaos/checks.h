@@ -21,10 +21,10 @@ struct FinishedRun {
 
 /// What faults did to the result of a run that they should not have, compared with a run of the
 /// same job that was left alone: a sentence each. Steps and status count for all; samples, and that
-/// every step was logged once (but for one with every loss), for those in lockstep; for the others
-/// that all servers have applied the same pushes, each once; how far the model was moved, where it
-/// tells; parameters where the strategy promises them; accuracy where there is one, which may be
-/// 0.5 points lower.
+/// every step was logged once (but for one with every loss), for those whose loss stops all; for
+/// the others that all servers have applied the same pushes, each once; how far the model was
+/// moved, where it tells; parameters where the strategy promises them; accuracy where there is one,
+/// which may be 0.5 points lower.
 std::vector<std::string> differences(const TestedStrategy& strategy, const FinishedRun& quiet,
                                      const FinishedRun& disturbed);
 

@@ -38,7 +38,9 @@ class ChecksTest : public testing::Test {
   }
 
   static std::vector<std::string> compare(const FinishedRun& quiet, const FinishedRun& other) {
-    return differences({.name = "s", .settings = {}, .lockstep = true, .same_parameters = true},
+    return differences({.name = "s",
+                        .settings = {},
+                        .traits = {.loss_stops_all = true, .resumes_to_the_byte = true}},
                        quiet, other);
   }
 
@@ -79,7 +81,7 @@ TEST_F(ChecksTest, AModelThatWasMovedTooFarOrNotFarEnoughIsFound) {
     FinishedRun same = quiet;
     same.summary["steps"] = 1000;
     other.moved_steps = moved;
-    return differences({.name = "s", .settings = {}, .lockstep = false}, same, other);
+    return differences({.name = "s", .settings = {}}, same, other);
   };
   EXPECT_THAT(loose(1010), IsEmpty());
   EXPECT_THAT(loose(1100), ElementsAre(HasSubstr("moved as far as by 1100 steps, but 1000")));
@@ -91,7 +93,7 @@ TEST_F(ChecksTest, ServersThatCountedDifferentPushesAreFoundWhereNobodyGoesInSte
   FinishedRun quiet = run("quiet");
   quiet.summary["workers"] = 2;
   FinishedRun other = quiet;
-  const auto with = [&](int first, int second, bool lockstep = false, std::int64_t per_push = 1) {
+  const auto with = [&](int first, int second, bool stops_all = false, std::int64_t per_push = 1) {
     const auto shard = [](int applied) {
       return nlohmann::json{{"applied", applied}, {"dropped", 0}, {"missing", 0}};
     };
@@ -99,7 +101,7 @@ TEST_F(ChecksTest, ServersThatCountedDifferentPushesAreFoundWhereNobodyGoesInSte
     return differences({.name = "s",
                         .settings = {},
                         .servers = 2,
-                        .lockstep = lockstep,
+                        .traits = {.loss_stops_all = stops_all},
                         .steps_per_push = per_push},
                        quiet, other);
   };
@@ -111,9 +113,8 @@ TEST_F(ChecksTest, ServersThatCountedDifferentPushesAreFoundWhereNobodyGoesInSte
   EXPECT_THAT(with(2, 2, false, 3), IsEmpty()) << "how often is not known";
   EXPECT_THAT(with(6, 5, true), IsEmpty()) << "in step the parameters tell";
   other.summary.erase("shards");
-  EXPECT_THAT(
-      differences({.name = "s", .settings = {}, .servers = 2, .lockstep = false}, quiet, other),
-      ElementsAre(HasSubstr("does not say")));
+  EXPECT_THAT(differences({.name = "s", .settings = {}, .servers = 2}, quiet, other),
+              ElementsAre(HasSubstr("does not say")));
 }
 
 TEST_F(ChecksTest, APushThatNeverCameIsFound) {

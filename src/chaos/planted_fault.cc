@@ -70,7 +70,7 @@ std::int64_t passing_of(const FaultEvent& event, const TestedStrategy& strategy,
   if (!counts || event.fault == Fault::start) return 1;
   auto passing = static_cast<std::int64_t>(event.at * static_cast<double>(steps));
   if (counts_pushes) passing /= strategy.steps_per_push;
-  if (!server && !strategy.lockstep) passing /= kLeastShare;
+  if (!server && !strategy.traits.loss_stops_all) passing /= kLeastShare;
   return std::max<std::int64_t>(passing, 1);
 }
 

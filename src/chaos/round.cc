@@ -210,7 +210,7 @@ class Round {
   bool needs_group(const FaultEvent& event) const {
     if (!ends_the_task(event)) return false;
     const bool two = event.fault == Fault::at_once || event.fault == Fault::meanwhile;
-    return strategy_.lockstep || event.role != TaskRole::worker ||
+    return strategy_.traits.loss_stops_all || event.role != TaskRole::worker ||
            (two && event.other != TaskRole::worker);
   }
 
@@ -283,7 +283,8 @@ class Round {
   /// a checkpoint of workers that do not go in step may be ahead of the chief.
   void check_step(const std::string& what) {
     const auto& group = going_.group;
-    if (strategy_.lockstep && group && group->step >= 0 && group->step < going_.checkpoint) {
+    if (strategy_.traits.loss_stops_all && group && group->step >= 0 &&
+        group->step < going_.checkpoint) {
       violation(fmt::format("{}: the run went back to step {}, behind the checkpoint of step {}",
                             what, group->step, going_.checkpoint));
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
 
 #include "base/nearest_name.h"
@@ -12,62 +13,54 @@ namespace {
 
 constexpr std::int64_t kAveragedSteps = 8;
 
-TestedStrategy allreduce(const std::string& name, const std::string& algorithm,
-                         const std::string& engine) {
-  return {.name = name,
-          .settings = {"strategy.kind=allreduce", "strategy.algorithm=" + algorithm,
-                       "cluster.engine=" + engine, "cluster.servers=0"},
-          .same_parameters = true};
+TestedStrategy tested(const StrategyWay& way, const ClusterSize& size) {
+  const int servers = way.traits.uses_servers ? std::max(1, size.servers) : 0;
+  TestedStrategy strategy{
+      .name = way.name, .settings = settings_of(way), .servers = servers, .traits = way.traits};
+  strategy.settings.push_back(fmt::format("cluster.servers={}", servers));
+  if (way.traits.takes_quorum) {
+    strategy.settings.push_back(fmt::format("strategy.quorum={}", std::max(1, size.workers - 1)));
+  }
+  if (way.kind == "averaging") {
+    strategy.settings.push_back(fmt::format("strategy.every={}", kAveragedSteps));
+    strategy.steps_per_push = kAveragedSteps;
+  }
+  return strategy;
 }
 
-std::string servers_setting(int servers) {
-  return fmt::format("cluster.servers={}", servers);
-}
-
-TestedStrategy server(const std::string& consistency, int servers) {
-  const bool sync = consistency == "sync";
-  return {.name = "server-" + consistency,
-          .settings = {"strategy.kind=parameter-server", "strategy.consistency=" + consistency,
-                       servers_setting(servers)},
-          .servers = servers,
-          .lockstep = sync,
-          .same_parameters = sync};
-}
-
-TestedStrategy averaging(const std::string& mode, int servers) {
-  return {.name = "averaging-" + mode,
-          .settings = {"strategy.kind=averaging", "strategy.mode=" + mode,
-                       fmt::format("strategy.every={}", kAveragedSteps), servers_setting(servers)},
-          .servers = servers,
-          .lockstep = mode == "sync",
-          .steps_per_push = kAveragedSteps};
+/// Its algorithms and engines do the same in very different ways.
+std::vector<TestedStrategy> forms_of_allreduce(const TestedStrategy& strategy) {
+  struct Form {
+    const char* suffix;
+    const char* algorithm;
+    const char* engine;
+  };
+  std::vector<TestedStrategy> forms;
+  for (const Form& form :
+       {Form{"", "auto", "shm"}, Form{"-ring", "ring", "shm"}, Form{"-gloo", "ring", "gloo"}}) {
+    forms.push_back(strategy);
+    forms.back().name += form.suffix;
+    forms.back().settings.push_back(fmt::format("strategy.algorithm={}", form.algorithm));
+    forms.back().settings.push_back(fmt::format("cluster.engine={}", form.engine));
+  }
+  return forms;
 }
 
 }  // namespace
 
 std::vector<TestedStrategy> all_tested_strategies(const ClusterSize& size) {
-  const int servers = std::max(1, size.servers);
-  const std::string all_but_one = fmt::format("strategy.quorum={}", std::max(1, size.workers - 1));
-  TestedStrategy k_of_n = server("k-of-n", servers);
-  k_of_n.settings.push_back(all_but_one);
-  TestedStrategy partial = averaging("partial", servers);
-  partial.settings.push_back(all_but_one);
-  const TestedStrategy gossip{.name = "gossip",
-                              .settings = {"strategy.kind=gossip", "cluster.servers=0"},
-                              .lockstep = false};
-  std::vector<TestedStrategy> all = {allreduce("allreduce", "auto", "shm"),
-                                     allreduce("allreduce-ring", "ring", "shm"),
-                                     allreduce("allreduce-gloo", "ring", "gloo"),
-                                     server("sync", servers),
-                                     server("async", servers),
-                                     server("bounded", servers),
-                                     k_of_n,
-                                     averaging("sync", servers),
-                                     partial,
-                                     gossip};
+  std::vector<TestedStrategy> all;
+  for (const StrategyWay& way : strategy_ways()) {
+    const TestedStrategy strategy = tested(way, size);
+    if (way.kind == "allreduce") {
+      std::ranges::move(forms_of_allreduce(strategy), std::back_inserter(all));
+    } else {
+      all.push_back(strategy);
+    }
+  }
   const auto with_the_users_job = all.size();
   for (std::size_t i = 0; i < with_the_users_job; ++i) {
-    if (all[i].lockstep) continue;
+    if (all[i].traits.moves_exactly) continue;
     all.push_back(all[i]);
     all.back().name += "-movement";
     all.back().movement = true;

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "kinds/strategy_table.h"
+
 namespace cohort {
 
 /// How many tasks a run under test has.
@@ -17,15 +19,15 @@ struct TestedStrategy {
   std::string name;
   std::vector<std::string> settings;  ///< As `cohort train --set` takes them.
   int servers = 0;
-  bool lockstep = true;          ///< Nobody goes on while one is missing; samples are counted.
-  bool same_parameters = false;  ///< Whoever died, the result is that of the quiet run.
+  StrategyTraits traits = {};
   std::int64_t steps_per_push = 1;
   /// Trains not the user's job but one whose model tells how far it was moved; see movement.h.
   bool movement = false;
 };
 
-/// All of them, for a run with so many workers. Those that do not go in step are there twice: with
-/// the user's job, and with the one for movement.
+/// All of them, for a run with so many workers: every row of kinds/strategy_table.h, all-reduce in
+/// more than one form. Those that do not move the model exactly are there twice: with the user's
+/// job, and with the one for movement.
 std::vector<TestedStrategy> all_tested_strategies(const ClusterSize& size);
 
 /// Those that `names` lists, separated by commas; all where it is empty. Throws Error(invalid)

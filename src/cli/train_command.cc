@@ -18,10 +18,10 @@
 #include "data/fetch_mnist.h"
 #include "data/mnist_files.h"
 #include "job/check_job.h"
-#include "job/check_strategy.h"
 #include "job/job_file.h"
-#include "strategy/strategy.h"
+#include "kinds/strategy_table.h"
 #include "train/compute_threads.h"
+#include "transport/engine_table.h"
 
 namespace cohort {
 namespace {
@@ -69,7 +69,8 @@ void configure_train(CLI::App& app, TrainWords& words) {
       "--strategy", words.strategy,
       "How workers agree (strategy.kind): " + fmt::format("{}", fmt::join(strategy_kinds(), ", ")));
   app.add_option("--engine", words.engine,
-                 "What moves the bytes (cluster.engine): auto, shm, gloo, inproc");
+                 "What moves the bytes (cluster.engine): " +
+                     fmt::format("{}", fmt::join(engine_names(), ", ")));
   // One value each, so that a job file may follow; may be repeated.
   app.add_option("--set", words.overrides, "Set any key of the job: --set train.epochs=3")
       ->type_size(1)
@@ -100,7 +101,7 @@ Job resolved_job(const TrainWords& words) {
   if (words.workers) job.cluster.workers = *words.workers;
   if (words.servers) job.cluster.servers = *words.servers;
   if (!words.strategy.empty()) job.strategy.kind = words.strategy;
-  if (!words.servers && uses_servers(job.strategy)) {
+  if (!words.servers && uses_servers(job.strategy.kind)) {
     job.cluster.servers = std::max<std::int64_t>(job.cluster.servers, 1);
   }
   if (words.max_restarts) job.cluster.max_restarts = *words.max_restarts;

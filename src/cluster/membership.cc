@@ -13,7 +13,7 @@ void Membership::ready(int worker, std::int64_t step) {
 void Membership::lose(int worker) {
   const bool trained = is_training(worker);
   members_.erase(worker);
-  if (trained && options_.lockstep) broken_ = true;
+  if (trained && options_.loss_stops_all) broken_ = true;
 }
 
 bool Membership::is_training(int worker) const {
@@ -54,7 +54,7 @@ std::vector<int> Membership::in_order() const {
   std::ranges::sort(workers, [&](int a, int b) {
     const auto progress = [&](int worker) {
       const std::int64_t step = members_.at(worker).step;
-      return options_.lockstep ? step : std::min<std::int64_t>(step, 0);
+      return options_.loss_stops_all ? step : std::min<std::int64_t>(step, 0);
     };
     const std::int64_t step_a = progress(a);
     const std::int64_t step_b = progress(b);

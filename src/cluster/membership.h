@@ -16,13 +16,13 @@ namespace cohort {
 /// state of some step or with none), *training* (in the current view) or not there. A new view
 /// holds everybody who is ready; before it is published all who train must have paused, so that
 /// nobody sends anything in the old group any more. The chief is whoever has come furthest; of
-/// equals, and where workers do not go in lockstep, who was first before.
+/// equals, and where a loss does not stop all, who was first before.
 class Membership {
  public:
   struct Options {
-    int workers = 1;       ///< Wanted.
-    int min_workers = 0;   ///< With fewer nobody goes on; 0: all that are wanted are needed.
-    bool lockstep = true;  ///< The loss of one stops all, so there is no use in going on.
+    int workers = 1;             ///< Wanted.
+    int min_workers = 0;         ///< With fewer nobody goes on; 0: all that are wanted are needed.
+    bool loss_stops_all = true;  ///< So there is no use in going on without one.
   };
 
   explicit Membership(const Options& options) : options_(options) {}

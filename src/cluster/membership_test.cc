@@ -10,8 +10,9 @@ namespace {
 
 using testing::ElementsAre;
 
-Membership group(int workers, int min_workers, bool lockstep = true) {
-  Membership membership({.workers = workers, .min_workers = min_workers, .lockstep = lockstep});
+Membership group(int workers, int min_workers, bool loss_stops_all = true) {
+  Membership membership(
+      {.workers = workers, .min_workers = min_workers, .loss_stops_all = loss_stops_all});
   for (int worker = 0; worker < workers; ++worker) {
     membership.await(worker);
     membership.ready(worker, -1);

@@ -1,7 +1,10 @@
 #include "collective/make_schedule.h"
 
-#include "base/nearest_name.h"
+#include <ranges>
+
+#include "base/rows.h"
 #include "collective/direct.h"
+#include "collective/hosts.h"
 #include "collective/ring.h"
 #include "collective/tree.h"
 
@@ -23,39 +26,83 @@ std::string_view pick_for_segments(int world, std::size_t count) {
   return count > kSmallCount || world > kFewRanks ? "ring" : "direct";
 }
 
+using Maker = Schedule (*)(int rank, int world, std::size_t count);
+
+struct Kind : AlgorithmRow {
+  Maker all_reduce;
+  Maker reduce_scatter = nullptr;  ///< And all_gather: null where it has no segment per rank.
+  Maker all_gather = nullptr;
+};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {
+      {{"ring", "every rank sends to the next one: best for large buffers"},
+       ring_all_reduce,
+       ring_reduce_scatter,
+       ring_all_gather},
+      {{"direct", "everyone to everyone: best for small buffers and few ranks"},
+       direct_all_reduce,
+       direct_reduce_scatter,
+       direct_all_gather},
+      {{"tree", "up a tree and down again: best for small buffers and many ranks"},
+       tree_all_reduce},
+  };
+  return all;
+}
+
+const std::string kAuto = "auto";
+
+std::vector<std::string> with_auto(std::vector<std::string> names) {
+  names.push_back(kAuto);
+  return names;
+}
+
+bool has_segments(const Kind& kind) {
+  return kind.reduce_scatter != nullptr;
+}
+
 }  // namespace
 
+std::vector<AlgorithmRow> algorithm_table() {
+  return {kinds().begin(), kinds().end()};
+}
+
 const std::vector<std::string>& all_reduce_algorithms() {
-  static const std::vector<std::string> names = {"ring", "direct", "tree", "auto"};
+  static const std::vector<std::string> names = with_auto(names_of(kinds()));
   return names;
 }
 
 const std::vector<std::string>& segment_algorithms() {
-  static const std::vector<std::string> names = {"ring", "direct", "auto"};
+  static const std::vector<std::string> names =
+      with_auto(names_of(kinds() | std::views::filter(has_segments)));
   return names;
 }
 
 Schedule all_reduce_schedule(std::string_view algorithm, int rank, int world, std::size_t count) {
   check_known("all-reduce algorithm", algorithm, all_reduce_algorithms());
-  if (algorithm == "auto") algorithm = pick_all_reduce(world, count);
-  if (algorithm == "ring") return ring_all_reduce(rank, world, count);
-  if (algorithm == "direct") return direct_all_reduce(rank, world, count);
-  return tree_all_reduce(rank, world, count);
+  if (algorithm == kAuto) algorithm = pick_all_reduce(world, count);
+  return row_named("algorithm", algorithm, kinds()).all_reduce(rank, world, count);
+}
+
+Schedule all_reduce_schedule(std::string_view algorithm, int rank, std::span<const int> hosts,
+                             std::size_t count) {
+  if (algorithm == kAuto && count > kSmallCount && even_hosts(hosts)) {
+    return hosts_all_reduce(rank, hosts, count);
+  }
+  return all_reduce_schedule(algorithm, rank, static_cast<int>(hosts.size()), count);
 }
 
 Schedule reduce_scatter_schedule(std::string_view algorithm, int rank, int world,
                                  std::size_t count) {
   check_known("reduce-scatter algorithm", algorithm, segment_algorithms());
-  if (algorithm == "auto") algorithm = pick_for_segments(world, count);
-  if (algorithm == "ring") return ring_reduce_scatter(rank, world, count);
-  return direct_reduce_scatter(rank, world, count);
+  if (algorithm == kAuto) algorithm = pick_for_segments(world, count);
+  return row_named("algorithm", algorithm, kinds()).reduce_scatter(rank, world, count);
 }
 
 Schedule all_gather_schedule(std::string_view algorithm, int rank, int world, std::size_t count) {
   check_known("all-gather algorithm", algorithm, segment_algorithms());
-  if (algorithm == "auto") algorithm = pick_for_segments(world, count);
-  if (algorithm == "ring") return ring_all_gather(rank, world, count);
-  return direct_all_gather(rank, world, count);
+  if (algorithm == kAuto) algorithm = pick_for_segments(world, count);
+  return row_named("algorithm", algorithm, kinds()).all_gather(rank, world, count);
 }
 
 }  // namespace cohort

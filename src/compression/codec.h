@@ -79,4 +79,16 @@ std::unique_ptr<Codec> make_codec(const CompressionOptions& options, const Codec
 /// The kinds make_codec knows.
 const std::vector<std::string>& codec_kinds();
 
+/// What others may know of a codec without making one.
+struct CodecRow {
+  std::string name;
+  std::vector<std::string> keys;  ///< Of `[strategy.compression]`, that only some read.
+  bool of_models;  ///< It keeps the values it sends near enough to send whole models, not changes.
+  std::string words;
+};
+const std::vector<CodecRow>& codec_table();
+
+/// What job files write instead of a codec's name to have one picked by trying.
+inline constexpr const char* kAutoCodec = "auto";
+
 }  // namespace cohort

@@ -46,7 +46,7 @@ struct Case {
 };
 
 std::string name_of(const Case& one) {
-  return one.codec + "_" + topology_names()[static_cast<std::size_t>(one.topology)] +
+  return one.codec + "_" + topology_table()[static_cast<std::size_t>(one.topology)].name +
          (one.shared ? "_shared" : "_remote");
 }
 

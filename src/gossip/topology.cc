@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "base/nearest_name.h"
 #include "base/random.h"
+#include "base/rows.h"
 
 namespace cohort {
 namespace {
@@ -31,15 +31,18 @@ int random_other(const GossipPlace& place, std::uint64_t turn) {
 
 }  // namespace
 
-const std::vector<std::string>& topology_names() {
-  static const std::vector<std::string> names = {"all", "ring", "random", "exponential"};
-  return names;
+const std::vector<TopologyRow>& topology_table() {
+  static const std::vector<TopologyRow> rows = {
+      {"all", Topology::all, "every other worker, every turn"},
+      {"ring", Topology::ring, "the next one, then the one before, in turns"},
+      {"random", Topology::random, "one other worker, any"},
+      {"exponential", Topology::exponential, "1 ahead, then 2, 4, 8, … and again from 1"},
+  };
+  return rows;
 }
 
 Topology topology_named(std::string_view name) {
-  check_known("topology", name, topology_names());
-  const auto found = std::ranges::find(topology_names(), name);
-  return static_cast<Topology>(found - topology_names().begin());
+  return row_named("topology", name, topology_table()).topology;
 }
 
 std::vector<int> neighbours(Topology topology, const GossipPlace& place, std::uint64_t turn) {

@@ -17,8 +17,12 @@ namespace cohort {
 ///                 everybody has heard of everybody
 enum class Topology { all, ring, random, exponential };
 
-/// The names a job file uses.
-const std::vector<std::string>& topology_names();
+struct TopologyRow {
+  std::string name;  ///< In job files.
+  Topology topology;
+  std::string words;
+};
+const std::vector<TopologyRow>& topology_table();
 
 /// Throws Error(invalid) for an unknown name.
 Topology topology_named(std::string_view name);

@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Topology, EveryTopology,
                          ::testing::Values(Topology::all, Topology::ring, Topology::random,
                                            Topology::exponential),
                          [](const auto& test) {
-                           return topology_names()[static_cast<std::size_t>(test.param)];
+                           return topology_table()[static_cast<std::size_t>(test.param)].name;
                          });
 
 TEST(Topology, IsWhatItsPictureShows) {

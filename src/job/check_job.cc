@@ -12,6 +12,7 @@
 #include "model/layer_table.h"
 #include "optimizer/learning_rate.h"
 #include "optimizer/optimizer.h"
+#include "transport/engine_table.h"
 
 namespace cohort {
 namespace {
@@ -124,9 +125,7 @@ void check_loss(const Job& job) {
 
 void check_cluster(const ClusterOptions& cluster) {
   const bool threads = cluster.replication == "in-graph";
-  const std::vector<std::string> fitting = threads
-                                               ? std::vector<std::string>{"auto", "inproc"}
-                                               : std::vector<std::string>{"auto", "shm", "gloo"};
+  const std::vector<std::string> fitting = engine_names(threads);
   for (const std::string& engine : fitting) {
     if (engine == cluster.engine) return;
   }

@@ -166,8 +166,9 @@ TEST(CheckJob, ServersOnlyWhereTheyAreUsed) {
 }
 
 TEST(CheckJob, EngineFitsTheReplication) {
-  EXPECT_THAT(objection([](Job& j) { j.cluster.engine = "inproc"; }),
-              AllOf(HasSubstr("cluster.engine \"inproc\""), HasSubstr("auto, shm or gloo")));
+  EXPECT_THAT(
+      objection([](Job& j) { j.cluster.engine = "inproc"; }),
+      AllOf(HasSubstr("cluster.engine \"inproc\""), HasSubstr("auto, shm, shm+gloo or gloo")));
   const auto in_graph = [](const std::string& engine) {
     return objection([&](Job& j) {
       j.cluster.replication = "in-graph";

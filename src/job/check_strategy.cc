@@ -1,51 +1,56 @@
 #include "job/check_strategy.h"
 
 #include <algorithm>
+#include <concepts>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/fail.h"
 #include "base/nearest_name.h"
+#include "compression/codec.h"
+#include "job/key_table.h"
+#include "kinds/strategy_table.h"
 
 namespace cohort {
 namespace {
 
+/// Keys that refine another one, and change nothing where that is not read.
+constexpr std::string_view kRefining[] = {"bucket_bytes", "weight_power", "outer.lr",
+                                          "outer.momentum"};
+
+bool is_set(const Key<Job>& key, const Job& job) {
+  const Job standard;
+  return std::visit(
+      [&](auto get) {
+        using Value = std::decay_t<decltype(value_of(get, job))>;
+        if constexpr (std::same_as<Value, std::vector<LayerOptions>>) {
+          return false;  // No key of a strategy.
+        } else {
+          return value_of(get, job) != value_of(get, standard);
+        }
+      },
+      key.field);
+}
+
 /// A key that the chosen strategy does not read would be a wish silently not granted.
-void check_keys_are_read(const StrategyOptions& strategy) {
-  const StrategyOptions standard;
-  struct Use {
-    const char* key;
-    bool set;
-    std::vector<std::string> kinds;
-  };
-  const std::vector<Use> uses = {
-      {"algorithm", strategy.algorithm != standard.algorithm, {"allreduce"}},
-      {"consistency", strategy.consistency != standard.consistency, {"parameter-server"}},
-      {"staleness", strategy.staleness != standard.staleness, {"parameter-server"}},
-      {"replicas", strategy.replicas != standard.replicas, {"parameter-server", "averaging"}},
-      {"quorum", strategy.quorum != standard.quorum, {"parameter-server", "averaging"}},
-      {"late", strategy.late != standard.late, {"parameter-server", "averaging"}},
-      {"push", strategy.push != standard.push, {"parameter-server"}},
-      {"local_steps", strategy.local_steps != standard.local_steps, {"parameter-server"}},
-      {"weight", strategy.weight != standard.weight, {"parameter-server", "averaging"}},
-      {"mode", strategy.mode != standard.mode, {"averaging"}},
-      {"every", strategy.every != standard.every, {"averaging"}},
-      {"outer.kind", strategy.outer.kind != standard.outer.kind, {"averaging"}},
-      {"send", strategy.send != standard.send, {"gossip"}},
-      {"topology", strategy.topology != standard.topology, {"gossip"}},
-  };
-  for (const Use& use : uses) {
-    if (!use.set || std::ranges::find(use.kinds, strategy.kind) != use.kinds.end()) continue;
+void check_keys_are_read(const Job& job) {
+  const std::string section = "strategy.";
+  const StrategyWay way = way_of(job.strategy);
+  for (const Key<Job>& key : job_keys()) {
+    if (!key.path.starts_with(section) || !is_set(key, job)) continue;
+    const std::string name = key.path.substr(section.size());
+    const std::vector<std::string> readers = kinds_that_read(name);
+    if (readers.empty() || std::ranges::find(kRefining, name) != std::end(kRefining)) continue;
+    if (std::ranges::find(readers, way.kind) != readers.end()) continue;
     fail(ErrorCode::invalid, "strategy.{} is set, but only the strategy {} reads it, not \"{}\"",
-         use.key, one_of(use.kinds), strategy.kind);
+         name, one_of(readers), way.kind);
   }
 }
 
 void check_quorum(const StrategyOptions& strategy, std::int64_t workers) {
-  const bool uses_quorum =
-      (strategy.kind == "parameter-server" && strategy.consistency == "k-of-n") ||
-      (strategy.kind == "averaging" && strategy.mode == "partial");
-  if (!uses_quorum) {
+  if (!way_of(strategy).traits.takes_quorum) {
     if (strategy.quorum == 0) return;
     fail(ErrorCode::invalid,
          "strategy.quorum is {}, but only consistency \"k-of-n\" and mode \"partial\" read it",
@@ -68,23 +73,22 @@ void check_push(const StrategyOptions& strategy) {
 }
 
 /// What each strategy can make smaller.
-std::vector<std::string> usable_codecs(const StrategyOptions& strategy) {
-  if (strategy.kind == "gossip" && strategy.send == "parameters") {
-    return {"none", "fp16", "bf16", "int8", "topk"};
+std::vector<std::string> usable_codecs(const StrategyTraits& traits) {
+  std::vector<std::string> usable;
+  for (const CodecRow& codec : codec_table()) {
+    if (codec.of_models || !traits.sends_models) usable.push_back(codec.name);
   }
-  if (strategy.kind == "allreduce") {
-    return {"none", "fp16", "bf16", "int8", "sign", "topk", "lowrank", "auto"};
-  }
-  return {"none", "fp16", "bf16", "int8", "sign", "topk", "lowrank"};
+  if (traits.tries_codecs) usable.push_back(kAutoCodec);
+  return usable;
 }
 
 void check_compression(const StrategyOptions& strategy) {
-  const std::vector<std::string> usable = usable_codecs(strategy);
+  const StrategyWay way = way_of(strategy);
+  const std::vector<std::string> usable = usable_codecs(way.traits);
   if (std::ranges::find(usable, strategy.compression.kind) != usable.end()) return;
   fail(ErrorCode::invalid, "strategy \"{}\"{} cannot use compression \"{}\"; it can use {}",
-       strategy.kind,
-       strategy.kind == "gossip" && strategy.send == "parameters" ? " of parameters" : "",
-       strategy.compression.kind, one_of(usable));
+       strategy.kind, way.traits.sends_models ? " of " + way.value : "", strategy.compression.kind,
+       one_of(usable));
 }
 
 /// Workers whose models are never the same add each other's codec errors to their own, and momentum
@@ -102,13 +106,18 @@ void check_momentum(const Job& job) {
        codec, optimizer.momentum);
 }
 
+std::vector<std::string> kinds_with_servers() {
+  std::vector<std::string> kinds = strategy_kinds();
+  std::erase_if(kinds, [](const std::string& kind) { return !uses_servers(kind); });
+  return kinds;
+}
+
 void check_servers(const Job& job) {
   const std::int64_t servers = job.cluster.servers;
-  if (!uses_servers(job.strategy) && servers > 0) {
+  if (!uses_servers(job.strategy.kind) && servers > 0) {
     fail(ErrorCode::invalid,
-         "cluster.servers is {}, but the strategy \"{}\" uses no servers; set it to 0 or choose "
-         "\"parameter-server\" or \"averaging\"",
-         servers, job.strategy.kind);
+         "cluster.servers is {}, but the strategy \"{}\" uses no servers; set it to 0 or choose {}",
+         servers, job.strategy.kind, one_of(kinds_with_servers()));
   }
 }
 
@@ -129,12 +138,8 @@ void check_outer(const StrategyOptions& strategy) {
 
 }  // namespace
 
-bool uses_servers(const StrategyOptions& strategy) {
-  return strategy.kind == "parameter-server" || strategy.kind == "averaging";
-}
-
 void check_strategy(const Job& job) {
-  check_keys_are_read(job.strategy);
+  check_keys_are_read(job);
   check_quorum(job.strategy, job.cluster.workers);
   check_push(job.strategy);
   check_compression(job.strategy);

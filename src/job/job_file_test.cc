@@ -9,14 +9,19 @@
 #include <vector>
 
 #include "base/files.h"
+#include "compression/codec.h"
 #include "job/check_job.h"
 #include "job/key_table.h"
+#include "kinds/strategy_table.h"
+#include "optimizer/learning_rate.h"
+#include "optimizer/optimizer.h"
 
 namespace cohort {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 const std::filesystem::path kSource = COHORT_SOURCE_DIR;
@@ -209,6 +214,39 @@ TEST(Examples, AllLoadAndCheck) {
     }) << entry.path();
   }
   EXPECT_GE(seen, 8);
+}
+
+/// Which of a row's keys are no keys of a job.
+template <class Rows>
+std::vector<std::string> unknown_keys(const std::string& section, const Rows& rows) {
+  std::vector<std::string> unknown;
+  for (const auto& row : rows) {
+    for (const std::string& key : row.keys) {
+      if (std::ranges::find(job_keys(), section + key, &Key<Job>::path) == job_keys().end()) {
+        unknown.push_back(section + key);
+      }
+    }
+  }
+  return unknown;
+}
+
+TEST(Tables, NameOnlyKeysThatAJobHas) {
+  EXPECT_THAT(unknown_keys("strategy.", strategy_ways()), IsEmpty());
+  EXPECT_THAT(unknown_keys("strategy.compression.", codec_table()), IsEmpty());
+  EXPECT_THAT(unknown_keys("train.optimizer.", optimizer_table()), IsEmpty());
+  EXPECT_THAT(unknown_keys("train.schedule.", schedule_table()), IsEmpty());
+}
+
+// A key of [strategy] that no row reads would be refused by nobody.
+TEST(Tables, EveryKeyOfAStrategyIsReadBySomeRow) {
+  for (const Key<Job>& key : job_keys()) {
+    if (!key.path.starts_with("strategy.") || key.path == "strategy.kind" ||
+        key.path.starts_with("strategy.compression.")) {
+      continue;
+    }
+    EXPECT_FALSE(kinds_that_read(key.path.substr(std::string("strategy.").size())).empty())
+        << key.path;
+  }
 }
 
 TEST(Docs, HaveEveryKeyAsTheTableHasIt) {

@@ -1,10 +1,17 @@
 #include <utility>
 
+#include "base/rows.h"
+#include "collective/make_schedule.h"
+#include "compression/codec.h"
 #include "data/load_data.h"
 #include "data/sampler.h"
+#include "gossip/topology.h"
 #include "job/key_table.h"
+#include "kinds/strategy_table.h"
 #include "model/presets.h"
-#include "strategy/strategy.h"
+#include "optimizer/learning_rate.h"
+#include "optimizer/optimizer.h"
+#include "transport/engine_table.h"
 
 namespace cohort {
 namespace {
@@ -118,7 +125,8 @@ Keys train_keys() {
       {"train.loss", in<&Job::train, &TrainOptions::loss>, "What is made small.",
        choice({"cross-entropy", "mean-squared-error"})},
       {"train.optimizer.kind", in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::kind>,
-       "`sgd`, `adam`, `adamw` or `adagrad`; all numbers mean what they mean in torch::optim."},
+       "The update rule; all numbers mean what they mean in torch::optim.",
+       choice(names_of(optimizer_table()))},
       {"train.optimizer.lr", in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::lr>,
        "The learning rate.", between(0, kLargestRate)},
       {"train.optimizer.momentum",
@@ -142,7 +150,7 @@ Keys train_keys() {
        in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::lr_decay>,
        "`adagrad`: how fast the rate falls.", between(0, kLargestRate)},
       {"train.schedule.kind", in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::kind>,
-       "How the learning rate changes: `constant`, `step` or `cosine`."},
+       "How the learning rate changes.", choice(names_of(schedule_table()))},
       {"train.schedule.warmup_steps",
        in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::warmup_steps>,
        "The rate grows linearly over these first steps.", between(0, kSteps)},
@@ -168,6 +176,12 @@ Keys train_keys() {
   };
 }
 
+std::vector<std::string> codec_choices() {
+  std::vector<std::string> names = codec_kinds();
+  names.emplace_back(kAutoCodec);
+  return names;
+}
+
 Keys strategy_keys() {
   using S = StrategyOptions;
   return {
@@ -176,13 +190,13 @@ Keys strategy_keys() {
        choice(strategy_kinds())},
       {"strategy.algorithm", in<&Job::strategy, &S::algorithm>,
        "`allreduce`: how gradients are summed. `auto` takes the shared-memory path where it can.",
-       choice({"ring", "direct", "tree", "auto"})},
+       choice(all_reduce_algorithms())},
       {"strategy.bucket_bytes", in<&Job::strategy, &S::bucket_bytes>,
        "`allreduce`: gradients travel in pieces of about this size.", between(1, 1e12)},
       {"strategy.consistency", in<&Job::strategy, &S::consistency>,
        "`parameter-server`: update with all workers' gradients (`sync`), with each at once "
        "(`async`; `bounded` limits how far workers drift apart), or with the first few (`k-of-n`).",
-       choice({"sync", "async", "bounded", "k-of-n"})},
+       choice(ways_by("consistency"))},
       {"strategy.staleness", in<&Job::strategy, &S::staleness>,
        "`bounded`: steps that the fastest worker may be ahead of the slowest.", between(0, kSteps)},
       {"strategy.quorum", in<&Job::strategy, &S::quorum>,
@@ -208,7 +222,7 @@ Keys strategy_keys() {
        between(1, 2)},
       {"strategy.mode", in<&Job::strategy, &S::mode>,
        "`averaging`: wait for all workers, or average as soon as `quorum` have arrived.",
-       choice({"sync", "partial"})},
+       choice(ways_by("mode"))},
       {"strategy.every", in<&Job::strategy, &S::every>,
        "`averaging`: own steps between two averages; 0 averages once an epoch.",
        between(0, kSteps)},
@@ -221,13 +235,13 @@ Keys strategy_keys() {
        "`averaging` with `momentum` or `nesterov`: how much of the last change is kept.",
        between(0, 1)},
       {"strategy.send", in<&Job::strategy, &S::send>, "`gossip`: what workers tell each other.",
-       choice({"parameters", "gradients"})},
+       choice(ways_by("send"))},
       {"strategy.topology", in<&Job::strategy, &S::topology>,
        "`gossip` with `send = \"parameters\"`: who tells whom.",
-       choice({"all", "ring", "random", "exponential"})},
+       choice(names_of(topology_table()))},
       {"strategy.compression.kind", in<&Job::strategy, &S::compression, &CompressionOptions::kind>,
        "How what travels is made smaller. `auto` measures what pays in the first steps.",
-       choice({"none", "fp16", "bf16", "int8", "sign", "topk", "lowrank", "auto"})},
+       choice(codec_choices())},
       {"strategy.compression.ratio",
        in<&Job::strategy, &S::compression, &CompressionOptions::ratio>,
        "`topk`: the share of the values that travels.", between(1e-6, 1)},
@@ -250,7 +264,7 @@ Keys run_keys() {
        "Parameter servers, for strategies that use them.", between(0, kMostProcesses)},
       {"cluster.engine", in<&Job::cluster, &ClusterOptions::engine>,
        "What moves bytes between workers: shared memory, TCP, or threads of one process.",
-       choice({"auto", "shm", "gloo", "inproc"})},
+       choice(engine_names())},
       {"cluster.replication", in<&Job::cluster, &ClusterOptions::replication>,
        "`between-graph`: a process per worker; `in-graph`: a thread each in one process.",
        choice({"between-graph", "in-graph"})},

@@ -5,9 +5,16 @@
 #include <type_traits>
 
 #include "base/nearest_name.h"
+#include "collective/make_schedule.h"
+#include "compression/codec.h"
+#include "gossip/topology.h"
 #include "job/job_file.h"
 #include "job/key_table.h"
+#include "kinds/strategy_table.h"
 #include "model/layer_table.h"
+#include "optimizer/learning_rate.h"
+#include "optimizer/optimizer.h"
+#include "transport/engine_table.h"
 
 namespace cohort {
 namespace {
@@ -120,6 +127,52 @@ std::string reference_row(const Key<Owner>& key) {
                      preset.empty() ? "" : "`" + preset + "`", key.meaning, choices);
 }
 
+std::string yes_or_no(bool value) {
+  return value ? "yes" : "no";
+}
+
+/// What kinds/strategy_table.h says of the ways to train.
+std::string strategy_reference() {
+  std::string text =
+      "\nStrategies:\n\n| `strategy.kind` | | all make every step together | a loss stops all | "
+      "work goes to whoever is free | servers | moves by exactly the job's steps | resumes to the "
+      "byte | keys it reads |\n|---|---|---|---|---|---|---|---|---|\n";
+  for (const StrategyWay& way : strategy_ways()) {
+    const StrategyTraits& traits = way.traits;
+    text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} |\n", way.kind,
+                        way.key.empty() ? "" : fmt::format("`{} = \"{}\"`", way.key, way.value),
+                        yes_or_no(traits.lockstep), yes_or_no(traits.loss_stops_all),
+                        yes_or_no(traits.hands_out_work), yes_or_no(traits.uses_servers),
+                        yes_or_no(traits.moves_exactly), yes_or_no(traits.resumes_to_the_byte),
+                        fmt::join(way.keys, ", "));
+  }
+  return text;
+}
+
+/// Rows with a name and words, and of some kinds with keys that not all of them read.
+template <class Rows>
+std::string table_of(const std::string& what, const Rows& rows) {
+  constexpr bool kHasKeys = requires {
+    rows.front().keys;
+  };
+  std::string text = fmt::format("\n{}:\n\n| name | |{}\n|---|---|{}\n", what,
+                                 kHasKeys ? " keys it reads |" : "", kHasKeys ? "---|" : "");
+  for (const auto& row : rows) {
+    text += fmt::format("| `{}` | {} |", row.name, row.words);
+    if constexpr (kHasKeys) text += fmt::format(" {} |", fmt::join(row.keys, ", "));
+    text += "\n";
+  }
+  return text;
+}
+
+std::string kind_reference() {
+  return table_of("Engines", engine_table()) +
+         table_of("All-reduce algorithms", algorithm_table()) + table_of("Codecs", codec_table()) +
+         table_of("Topologies of gossip", topology_table()) +
+         table_of("Optimizers", optimizer_table()) +
+         table_of("Schedules of the learning rate", schedule_table());
+}
+
 }  // namespace
 
 std::string to_toml(const Job& job) {
@@ -145,7 +198,7 @@ std::string key_reference() {
   for (const std::string& type : layer_types()) {
     text += fmt::format("| `{}` | {} |\n", type, fmt::join(layer_keys(type), ", "));
   }
-  return text;
+  return text + strategy_reference() + kind_reference();
 }
 
 }  // namespace cohort

@@ -5,12 +5,17 @@
 #include <numbers>
 
 #include "base/fail.h"
-#include "base/nearest_name.h"
+#include "base/rows.h"
 
 namespace cohort {
 namespace {
 
-double cut_in_steps(const ScheduleOptions& schedule, double base_lr, std::int64_t step) {
+double constant(const ScheduleOptions&, double base_lr, std::int64_t, std::int64_t) {
+  return base_lr;
+}
+
+double cut_in_steps(const ScheduleOptions& schedule, double base_lr, std::int64_t step,
+                    std::int64_t) {
   return base_lr * std::pow(schedule.gamma, static_cast<double>(step / schedule.step_size));
 }
 
@@ -31,13 +36,30 @@ double warm_up(const ScheduleOptions& schedule, std::int64_t step) {
   return static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps);
 }
 
+struct RowAndRate : ScheduleRow {
+  double (*rate)(const ScheduleOptions& schedule, double base_lr, std::int64_t step,
+                 std::int64_t total_steps);
+};
+
+const std::vector<RowAndRate>& schedule_rows() {
+  static const std::vector<RowAndRate> all = {
+      {{"constant", {}, "the same rate for all steps"}, constant},
+      {{"step", {"step_size", "gamma"}, "cut again and again"}, cut_in_steps},
+      {{"cosine", {"final_lr"}, "half a cosine down to the last step"}, cosine},
+  };
+  return all;
+}
+
 }  // namespace
+
+std::vector<ScheduleRow> schedule_table() {
+  return {schedule_rows().begin(), schedule_rows().end()};
+}
 
 double learning_rate(const ScheduleOptions& schedule, double base_lr, std::int64_t step,
                      std::int64_t total_steps, std::int64_t workers) {
-  double rate = base_lr;
-  if (schedule.kind == "step") rate = cut_in_steps(schedule, base_lr, step);
-  if (schedule.kind == "cosine") rate = cosine(schedule, base_lr, step, total_steps);
+  const auto& row = row_named("schedule kind", schedule.kind, schedule_rows());
+  const double rate = row.rate(schedule, base_lr, step, total_steps);
   const double scale = schedule.scale_by_workers ? static_cast<double>(workers) : 1;
   return rate * warm_up(schedule, step) * scale;
 }
@@ -48,7 +70,7 @@ double decay_of_rate(const OptimizerOptions& optimizer, std::int64_t step) {
 }
 
 void check_schedule(const ScheduleOptions& schedule) {
-  check_known("schedule kind", schedule.kind, {"constant", "step", "cosine"});
+  row_named("schedule kind", schedule.kind, schedule_rows());
   if (schedule.warmup_steps < 0) {
     fail(ErrorCode::invalid, "schedule warmup_steps is {}; it must be at least 0",
          schedule.warmup_steps);

@@ -3,8 +3,18 @@
 #include <cohort/job.h>
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace cohort {
+
+/// A way in which the rate changes.
+struct ScheduleRow {
+  std::string name;
+  std::vector<std::string> keys;  ///< Of `[train.schedule]`, that only some read.
+  std::string words;
+};
+std::vector<ScheduleRow> schedule_table();
 
 /// The learning rate of step `step` (the first is 0) of `total_steps`.
 double learning_rate(const ScheduleOptions& schedule, double base_lr, std::int64_t step,

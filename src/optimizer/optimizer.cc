@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/fail.h"
-#include "base/nearest_name.h"
+#include "base/rows.h"
 #include "optimizer/optimizer_kernels.h"
 
 namespace cohort {
@@ -177,7 +177,49 @@ void check_numbers(const OptimizerOptions& options) {
   }
 }
 
+template <class Rule>
+std::unique_ptr<Optimizer> make(const OptimizerOptions& options) {
+  return std::make_unique<Rule>(options);
+}
+
+std::unique_ptr<Optimizer> make_sgd(const OptimizerOptions& options) {
+  return options.momentum == 0 ? make<Sgd>(options) : make<Momentum>(options);
+}
+
+template <bool decoupled>
+std::unique_ptr<Optimizer> make_adam(const OptimizerOptions& options) {
+  return std::make_unique<Adam>(options, decoupled);
+}
+
+struct RowAndRule : OptimizerRow {
+  std::unique_ptr<Optimizer> (*make)(const OptimizerOptions& options);
+};
+
+const std::vector<RowAndRule>& optimizer_rows() {
+  static const std::vector<RowAndRule> all = {
+      {{"sgd", {"momentum", "nesterov", "weight_decay"}, "the gradient, or a velocity made of it"},
+       make_sgd},
+      {{"adam",
+        {"weight_decay", "beta1", "beta2", "epsilon"},
+        "the mean gradient by the root of the mean square"},
+       make_adam<false>},
+      {{"adamw",
+        {"weight_decay", "beta1", "beta2", "epsilon"},
+        "the same, with weight decay apart from the gradient"},
+       make_adam<true>},
+      {{"adagrad",
+        {"weight_decay", "epsilon", "lr_decay"},
+        "the gradient by the root of the sum of its squares"},
+       make<Adagrad>},
+  };
+  return all;
+}
+
 }  // namespace
+
+std::vector<OptimizerRow> optimizer_table() {
+  return {optimizer_rows().begin(), optimizer_rows().end()};
+}
 
 OptimizerOptions without_momentum(OptimizerOptions options) {
   options.weight_decay /= 1 - options.momentum;
@@ -187,13 +229,9 @@ OptimizerOptions without_momentum(OptimizerOptions options) {
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
-  check_known("optimizer kind", options.kind, {"sgd", "adam", "adamw", "adagrad"});
+  const RowAndRule& row = row_named("optimizer kind", options.kind, optimizer_rows());
   check_numbers(options);
-  if (options.kind == "adam") return std::make_unique<Adam>(options, /*decoupled=*/false);
-  if (options.kind == "adamw") return std::make_unique<Adam>(options, /*decoupled=*/true);
-  if (options.kind == "adagrad") return std::make_unique<Adagrad>(options);
-  if (options.momentum == 0) return std::make_unique<Sgd>(options);
-  return std::make_unique<Momentum>(options);
+  return row.make(options);
 }
 
 }  // namespace cohort

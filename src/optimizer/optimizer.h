@@ -46,6 +46,14 @@ class Optimizer {
 /// no longer goes through the velocity, which adds up 1/(1-momentum) of it.
 OptimizerOptions without_momentum(OptimizerOptions options);
 
+/// What others may know of a kind of optimizer without making one.
+struct OptimizerRow {
+  std::string name;
+  std::vector<std::string> keys;  ///< Of `[train.optimizer]`, that it reads beside lr.
+  std::string words;
+};
+std::vector<OptimizerRow> optimizer_table();
+
 /// Throws Error(invalid) for an unknown kind (naming the nearest) or a number out of range.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
 

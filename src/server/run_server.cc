@@ -118,8 +118,9 @@ class Server {
 
   /// Of a worker that no server takes anything from any more.
   LeftWork work_of_lost(int worker) {
-    const bool lockstep = options_.rules.consistency == ShardRules::Consistency::sync;
-    if (options_.servers < 2 || !desk_.hands_out_work() || lockstep) return LeftWork::handed_out;
+    const bool waits_for_all = options_.rules.consistency == ShardRules::Consistency::sync;
+    if (options_.servers < 2 || !desk_.hands_out_work() || waits_for_all)
+      return LeftWork::handed_out;
     try {
       const bool others_have_more = others_.newest_push(worker) > desk_.newest_push(worker);
       return others_have_more ? LeftWork::done : LeftWork::handed_out;

@@ -20,6 +20,7 @@ class AllreduceBuckets : public Strategy {
                  GradientBuckets::of(model_.layout().parameters, model_.tail_size(),
                                      static_cast<std::size_t>(context.options.bucket_bytes)),
                  {.algorithm = context.options.algorithm,
+                  .hosts = context.engine.hosts(),
                   .timeout = context.timeout.usual(),
                   .background = context.engine.sends_in_background(),
                   .phases = &context.phases,
@@ -38,7 +39,11 @@ class AllreduceBuckets : public Strategy {
                        context_.engine.sends_in_background() ? " during the backward pass" : "");
   }
 
-  Pace pace() const override { return {.gradients_travel = context_.engine.sends_in_background()}; }
+  Pace pace() const override {
+    Pace pace = pace_of(context_.options);
+    pace.gradients_travel = context_.engine.sends_in_background();
+    return pace;
+  }
 
   FlatSpace& space() override { return model_.space(); }
 

@@ -57,8 +57,10 @@ class AllreduceCompressed : public Strategy {
 
   /// `auto` may end up with plain gradients.
   Pace pace() const override {
-    return {.own_state = true,
-            .gradients_travel = reducer_ && context_.engine.sends_in_background()};
+    Pace pace = pace_of(context_.options);
+    pace.own_state = true;
+    pace.gradients_travel = reducer_ && context_.engine.sends_in_background();
+    return pace;
   }
 
   FlatSpace& space() override { return model_.space(); }
@@ -150,6 +152,7 @@ class AllreduceCompressed : public Strategy {
 
   BucketReducer::Options reducer_options() const {
     return {.algorithm = context_.options.algorithm,
+            .hosts = context_.engine.hosts(),
             .timeout = context_.timeout.usual(),
             .background = context_.engine.sends_in_background(),
             .phases = &context_.phases,

@@ -76,6 +76,7 @@ class AllreduceInPlace : public Strategy {
                        group_.world(), context_.engine.name());
   }
 
+  Pace pace() const override { return pace_of(context_.options); }
   FlatSpace& space() override { return space_; }
 
   void begin_last_backward(const Vote& vote) override {
@@ -233,7 +234,7 @@ class AllreduceInPlace : public Strategy {
   Deadline deadline() const { return context_.timeout.deadline(); }
 
   void barrier(const char* doing) {
-    const Waiting waiting(context_.activity, "all-reduce of the gradients");
+    const Waiting waiting(context_.activity, WaitFor::gradients);
     const PhaseSpan span(context_.phases, Phase::wait);
     group_.barrier(deadline(), doing);
   }

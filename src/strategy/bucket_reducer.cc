@@ -12,8 +12,8 @@ BucketReducer::BucketReducer(Transport& transport, std::span<float> buffer, Grad
       executor_(transport),
       missing_(buckets_.parameters) {
   for (const Segment& segment : buckets_.segments) {
-    schedules_.push_back(all_reduce_schedule(options_.algorithm, transport.rank(), transport.size(),
-                                             segment.size()));
+    schedules_.push_back(
+        all_reduce_schedule(options_.algorithm, transport.rank(), options_.hosts, segment.size()));
   }
   if (options_.background) thread_ = std::thread([this] { run_in_background(); });
 }
@@ -80,7 +80,7 @@ void BucketReducer::run_in_background() {
 }
 
 void BucketReducer::reduce(std::size_t bucket) {
-  const Waiting waiting(options_.activity, "all-reduce of bucket", static_cast<int>(bucket));
+  const Waiting waiting(options_.activity, WaitFor::bucket, static_cast<int>(bucket));
   const Segment& segment = buckets_.segments[bucket];
   executor_.run(schedules_[bucket], buffer_.subspan(segment.begin, segment.size()),
                 static_cast<Tag>(bucket), Deadline::in(options_.timeout));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -22,6 +23,7 @@ class BucketReducer {
  public:
   struct Options {
     std::string algorithm = "auto";
+    std::vector<int> hosts = {};  ///< Of the ranks; see Engine::hosts.
     Duration timeout;
     bool background = false;
     PhaseClock* phases = nullptr;  ///< Told of what travels in the background.

@@ -21,7 +21,7 @@ class GossipWorker : public Strategy {
  public:
   explicit GossipWorker(const StrategyContext& context);
 
-  Pace pace() const override { return {.lockstep = false, .hands_out_work = true}; }
+  Pace pace() const override { return pace_of(context_.options); }
   FlatSpace& space() override { return model_.space(); }
   std::string describe() const override;
   std::optional<Claim> next_work() override;

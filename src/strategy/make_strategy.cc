@@ -2,7 +2,8 @@
 #include <array>
 
 #include "base/fail.h"
-#include "base/nearest_name.h"
+#include "base/rows.h"
+#include "kinds/strategy_table.h"
 #include "strategy/allreduce_buckets.h"
 #include "strategy/allreduce_compressed.h"
 #include "strategy/allreduce_in_place.h"
@@ -54,10 +55,9 @@ std::optional<Claim> Strategy::next_work() {
   fail(ErrorCode::unsupported, "this strategy hands out no work");
 }
 
-bool loss_stops_all(const StrategyOptions& options) {
-  if (options.kind == "averaging") return options.mode == "sync";
-  if (options.kind == "parameter-server") return options.consistency == "sync";
-  return options.kind == "allreduce";
+Pace pace_of(const StrategyOptions& options) {
+  const StrategyTraits traits = way_of(options).traits;
+  return {.lockstep = traits.lockstep, .hands_out_work = traits.hands_out_work};
 }
 
 std::int64_t steps_alone(const StrategyOptions& options, std::int64_t steps_per_epoch) {
@@ -65,19 +65,12 @@ std::int64_t steps_alone(const StrategyOptions& options, std::int64_t steps_per_
   return options.every > 0 ? options.every : steps_per_epoch;
 }
 
-const std::vector<std::string>& strategy_kinds() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> result;
-    for (const Kind& kind : kKinds) result.emplace_back(kind.name);
-    return result;
-  }();
-  return names;
+std::vector<std::string> made_strategies() {
+  return names_of(kKinds);
 }
 
 std::unique_ptr<Strategy> make_strategy(const StrategyContext& context) {
-  check_known("strategy", context.options.kind, strategy_kinds());
-  const auto kind = std::ranges::find(kKinds, context.options.kind, &Kind::name);
-  return kind->make(context);
+  return row_named("strategy", context.options.kind, kKinds).make(context);
 }
 
 }  // namespace cohort

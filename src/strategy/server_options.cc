@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kinds/strategy_table.h"
 #include "strategy/codec_shape.h"
 
 namespace cohort {
@@ -34,7 +35,8 @@ int quorum_of(const StrategyOptions& strategy, int workers) {
 
 /// Of a step's batch: where nothing is handed out, every worker has one.
 int parts_of(const Job& job, int workers) {
-  return hands_out_work(job.strategy) ? static_cast<int>(job.cluster.workers) : workers;
+  return way_of(job.strategy).traits.hands_out_work ? static_cast<int>(job.cluster.workers)
+                                                    : workers;
 }
 
 }  // namespace
@@ -52,16 +54,11 @@ bool pushes_deltas(const StrategyOptions& strategy) {
   return strategy.kind == "averaging" || strategy.push == "delta";
 }
 
-bool hands_out_work(const StrategyOptions& strategy) {
-  return consistency_of(strategy) != ShardRules::Consistency::sync;
-}
-
 bool corrects_momentum(const StrategyOptions& strategy, const OptimizerOptions& own) {
   const CompressionOptions& codec = strategy.compression;
   // Where servers hand out work, workers apply it before they push in any case. Gossip by signs
   // learns with no momentum only, before them or after.
-  const bool in_step = strategy.kind == "allreduce" ||
-                       (strategy.kind == "parameter-server" && !hands_out_work(strategy));
+  const bool in_step = way_of(strategy).traits.lockstep;
   return (codec.kind == "topk" || (codec.kind == "sign" && in_step)) && codec.momentum_correction &&
          sends_gradients(strategy) && own.kind == "sgd" && own.momentum > 0;
 }
@@ -97,7 +94,7 @@ ServerOptions server_options(const Job& job, int server, const ServedGroup& grou
                    .deltas = pushes_deltas(strategy),
                    .optimizer = server_rule(strategy, job.train.optimizer).optimizer,
                    .compression = strategy.compression};
-  if (server == 0 && hands_out_work(strategy)) {
+  if (server == 0 && way_of(strategy).traits.hands_out_work) {
     options.board = WorkBoard::Options{
         .workers = group.workers, .left = {.parts = parts}, .end_step = group.steps, .bound = {}};
     if (strategy.kind == "parameter-server" && strategy.consistency == "bounded") {

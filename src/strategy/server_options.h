@@ -48,9 +48,6 @@ ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& 
 /// Whether workers push changes of their own parameters.
 bool pushes_deltas(const StrategyOptions& strategy);
 
-/// Whether parts of the batches are handed out to whoever is free.
-bool hands_out_work(const StrategyOptions& strategy);
-
 /// How servers of this strategy make updates of pushes.
 ShardRules::Consistency consistency_of(const StrategyOptions& strategy);
 

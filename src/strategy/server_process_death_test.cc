@@ -14,6 +14,7 @@
 #include "cluster/shared_memory.h"
 #include "cluster/store_server.h"
 #include "cluster/tcp_store.h"
+#include "kinds/strategy_table.h"
 #include "strategy/server_groups_test_support.h"
 
 namespace cohort {
@@ -129,7 +130,7 @@ class BrokenRun {
 
   GroupRun group(std::int64_t epoch) const {
     // Where work is handed out, all of it.
-    const std::int64_t until = hands_out_work(job_.strategy) ? 1 << 20 : kSteps;
+    const std::int64_t until = way_of(job_.strategy).traits.hands_out_work ? 1 << 20 : kSteps;
     GroupRun run{.job = job_, .workers = workers_, .epoch = epoch, .until = until};
     if (epoch == 2 && killing_.worker >= 0) --run.workers;
     if (epoch == 2) return run;

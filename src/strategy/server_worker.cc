@@ -20,15 +20,16 @@ TrainingState state_of(Model& model) {
   return state;
 }
 
-const char* waits_for(const Exchange& exchange) {
-  if (exchange.push || exchange.apply) return "update of the servers";
-  return exchange.claim ? "work from the servers" : "parameters of the servers";
+WaitFor waits_for(const Exchange& exchange) {
+  if (exchange.push || exchange.apply) return WaitFor::servers_update;
+  return exchange.claim ? WaitFor::servers_work : WaitFor::servers_parameters;
 }
 
 }  // namespace
 
 ServerWorker::ServerWorker(const StrategyContext& context)
     : context_(context),
+      traits_(way_of(context.options).traits),
       table_place_(table_place(context.options)),
       layout_(ModelLayout::of(context.model, table_place_)),
       order_(context.model, table_place_),
@@ -37,7 +38,7 @@ ServerWorker::ServerWorker(const StrategyContext& context)
       client_(client_options(), context.store) {}
 
 Pace ServerWorker::pace() const {
-  return {.lockstep = in_lockstep(), .hands_out_work = takes_claims()};
+  return pace_of(context_.options);
 }
 
 std::optional<Claim> ServerWorker::next_work() {
@@ -78,12 +79,11 @@ void ServerWorker::close() noexcept {
 }
 
 bool ServerWorker::in_lockstep() const {
-  return context_.options.kind == "parameter-server" && context_.options.consistency == "sync" &&
-         !pushes_deltas(context_.options);
+  return traits_.lockstep;
 }
 
 bool ServerWorker::takes_claims() const {
-  return hands_out_work(context_.options);
+  return traits_.hands_out_work;
 }
 
 bool ServerWorker::gets_work_with_answers() const {

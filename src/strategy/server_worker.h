@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/private_memory.h"
+#include "kinds/strategy_table.h"
 #include "server/server_client.h"
 #include "strategy/server_order.h"
 #include "strategy/strategy.h"
@@ -91,6 +92,7 @@ class ServerWorker : public Strategy {
   const Claim& piece() const { return piece_; }
 
   StrategyContext context_;
+  StrategyTraits traits_;
   Tables table_place_;
   ModelLayout layout_;
   ServerOrder order_;

@@ -70,6 +70,9 @@ struct Pace {
   bool gradients_travel = false;
 };
 
+/// What the strategy's row says of it.
+Pace pace_of(const StrategyOptions& options);
+
 /// How workers make one model out of what each has learned. One object per worker; it owns the
 /// memory the model lives in. The loop calls, for every step:
 ///
@@ -84,7 +87,7 @@ class Strategy {
   /// One line for the user: what was picked and why.
   virtual std::string describe() const = 0;
 
-  virtual Pace pace() const { return {}; }
+  virtual Pace pace() const = 0;
 
   /// The model, moved to the strategy's memory, with equal values on all workers at first.
   virtual FlatSpace& space() = 0;
@@ -154,16 +157,14 @@ struct StrategyContext {
   int cores = 1;    ///< That the local ranks may use, counted before pinning.
 };
 
-/// The strategy `context.options.kind` names. All workers call it together.
+/// The strategy `context.options.kind` names: there is one for every row of kinds/strategy_table.h.
+/// All workers call it together.
 std::unique_ptr<Strategy> make_strategy(const StrategyContext& context);
 
-/// Whether the loss of one worker stops all others: they cannot make their next step without it.
-bool loss_stops_all(const StrategyOptions& options);
+/// The kinds it can make.
+std::vector<std::string> made_strategies();
 
 /// Where workers make their steps alone and come together after the multiples of so many: how many.
 std::int64_t steps_alone(const StrategyOptions& options, std::int64_t steps_per_epoch);
-
-/// The kinds make_strategy knows.
-const std::vector<std::string>& strategy_kinds();
 
 }  // namespace cohort

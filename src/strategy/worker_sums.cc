@@ -15,7 +15,7 @@ CollectiveOptions WorkerSums::options(const char* algorithm) {
 }
 
 void WorkerSums::sum(Numbers numbers) {
-  const Waiting waiting(activity_, "sum over the workers");
+  const Waiting waiting(activity_, WaitFor::sum);
   all_reduce(executor_, numbers, options("auto"));
 }
 
@@ -31,7 +31,7 @@ bool WorkerSums::any(bool own) {
 }
 
 void WorkerSums::take_first(Elements elements) {
-  const Waiting waiting(activity_, "broadcast of the chief's model");
+  const Waiting waiting(activity_, WaitFor::chiefs_model);
   broadcast(executor_, elements, 0, options("auto"));
 }
 

@@ -33,7 +33,7 @@ class WorkerSums {
   /// What each worker gives, by rank; they may give any number of elements.
   template <Element T>
   std::vector<std::vector<T>> gather(std::span<const T> own) {
-    const Waiting waiting(activity_, "what the workers tell each other");
+    const Waiting waiting(activity_, WaitFor::word);
     return cohort::gather(executor_, own, options("auto"));
   }
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "strategy/strategy.h"
+#include "kinds/strategy_table.h"
 #include "train/stop_grace.h"
 
 namespace cohort {
@@ -19,7 +19,7 @@ Groups::Groups(const Launch& launch, Tasks& tasks)
       tasks_(tasks),
       members_({.workers = static_cast<int>(cluster_.workers),
                 .min_workers = static_cast<int>(cluster_.min_workers),
-                .lockstep = loss_stops_all(launch.run.job.strategy)}) {}
+                .loss_stops_all = way_of(launch.run.job.strategy).traits.loss_stops_all}) {}
 
 void Groups::started(int worker) {
   members_.await(worker);

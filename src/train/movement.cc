@@ -21,7 +21,7 @@ bool Movement::look(const ControlBlock& control, std::span<const int> workers,
 std::vector<int> in_the_way(const ControlBlock& control, std::span<const int> workers) {
   std::vector<int> found;
   for (const int worker : workers) {
-    if (control.slot(worker).activity.waiting.load() == nullptr) found.push_back(worker);
+    if (control.slot(worker).activity.waiting.load() == WaitFor::nothing) found.push_back(worker);
   }
   if (found.empty()) found.assign(workers.begin(), workers.end());
   return found;

@@ -39,7 +39,7 @@ TEST_F(MovementTest, OfOthersDoesNotCount) {
 TEST_F(MovementTest, IsBeingBusyWithSomethingLongButNotForever) {
   moved();
   {
-    const Working working(control_.slot(2).activity, "saving");
+    const Working working(control_.slot(2).activity, BusyWith::saving);
     EXPECT_TRUE(moved());
     EXPECT_TRUE(moved()) << "as long as it takes";
     EXPECT_FALSE(moved(Clock::now() + kLongestWork));
@@ -55,9 +55,9 @@ TEST_F(MovementTest, IsAValidation) {
 
 TEST_F(MovementTest, WhoWaitsForAnotherIsNotInTheWay) {
   EXPECT_THAT(in_the_way(control_, workers_), ElementsAre(0, 2));
-  const Waiting chief(&control_.slot(0).activity, "sum over the workers");
+  const Waiting chief(&control_.slot(0).activity, WaitFor::sum);
   EXPECT_THAT(in_the_way(control_, workers_), ElementsAre(2));
-  const Waiting other(&control_.slot(2).activity, "sum over the workers");
+  const Waiting other(&control_.slot(2).activity, WaitFor::sum);
   EXPECT_THAT(in_the_way(control_, workers_), ElementsAre(0, 2)) << "nobody else is";
 }
 

@@ -22,6 +22,9 @@ class LonelyEngine : public Engine {
   std::unique_ptr<Transport> connect(Deadline deadline) override {
     return engine_->connect(deadline);
   }
+  std::unique_ptr<Engine> group(std::span<const int> ranks, Deadline deadline) override {
+    return engine_->group(ranks, deadline);
+  }
   SharedRegions* shared_regions() override { return engine_->shared_regions(); }
   bool sends_in_background() const override { return engine_->sends_in_background(); }
 

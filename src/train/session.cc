@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "kinds/strategy_table.h"
 #include "model/make_model.h"
 #include "optimizer/learning_rate.h"
 #include "tensor/step_context.h"
@@ -193,7 +194,7 @@ void Session::leave() noexcept {
 // Makes step_ the step to do next. False when there is nothing left to do.
 bool Session::next_step() {
   // A step of one's own does not notice what happened to the others.
-  if (life_.run.control.is_broken(view_.epoch) && loss_stops_all(job_.strategy)) {
+  if (life_.run.control.is_broken(view_.epoch) && way_of(job_.strategy).traits.loss_stops_all) {
     fail(ErrorCode::peer_lost, "a task of group {} was lost", view_.epoch);
   }
   validate_finished_epoch();
@@ -425,7 +426,7 @@ void Session::save_before_end() {
   fill_result();
   if (!ends() || !writes_run_folder()) return;
   life_.slot.state.store(WorkerState::saving);
-  const Working working(life_.slot.activity, "saving");
+  const Working working(life_.slot.activity, BusyWith::saving);
   save_model_file();
   life_.checkpoints->save_now(checkpoint_place(), *model_,
                               [this](TrainingState& state) { strategy_->save_state(state); });
@@ -457,7 +458,7 @@ void Session::finish() {
   const Timeout::Longer longer(life_.timeout, kLongestWork);
   if (writes_run_folder()) {
     life_.slot.state.store(WorkerState::saving);
-    const Working working(life_.slot.activity, "saving");
+    const Working working(life_.slot.activity, BusyWith::saving);
     save_model_file();
     life_.checkpoints->finish(checkpoint_place(), *model_,
                               [this](TrainingState& state) { strategy_->save_state(state); });

@@ -14,7 +14,7 @@ class StallReportTest : public testing::Test {
     slot.step.store(step);
     slot.activity.since.store(since.time_since_epoch().count());
     slot.activity.index.store(bucket);
-    slot.activity.waiting.store(bucket < 0 ? "sum of the gradients" : "all-reduce of bucket");
+    slot.activity.waiting.store(bucket < 0 ? WaitFor::gradients : WaitFor::bucket);
   }
 
   ControlBlock control_{4, 0};
@@ -33,24 +33,24 @@ TEST_F(StallReportTest, NamesThoseThatDoNotWaitOncePerTenSeconds) {
   wait(0, 119, now_ - 11s);
   wait(2, 119, now_ - 10s);
   EXPECT_EQ(report_.look(control_, view_, now_),
-            "waiting 11 s for ranks 1, 3 in step 120, sum of the gradients");
+            "waiting 11 s for ranks 1, 3 in step 120, all-reduce of the gradients");
   EXPECT_FALSE(report_.look(control_, view_, now_ + 5s));
   wait(1, 119, now_);
   EXPECT_EQ(report_.look(control_, view_, now_ + 10s),
-            "waiting 21 s for rank 3 in step 120, sum of the gradients");
+            "waiting 21 s for rank 3 in step 120, all-reduce of the gradients");
 }
 
 TEST_F(StallReportTest, WhereAllWaitNamesThoseFurthestBehind) {
   for (int worker = 0; worker < 4; ++worker) wait(worker, worker == 2 ? 6 : 7, now_ - 12s);
   EXPECT_EQ(report_.look(control_, view_, now_),
-            "waiting 12 s for rank 2 in step 8, sum of the gradients");
+            "waiting 12 s for rank 2 in step 8, all-reduce of the gradients");
 }
 
 TEST_F(StallReportTest, SaysWhatTheAwaitedAreBusyWith) {
   for (int worker = 1; worker < 4; ++worker) wait(worker, 60, now_ - 12s);
-  const Working working(control_.slot(0).activity, "saving");
+  const Working working(control_.slot(0).activity, BusyWith::saving);
   EXPECT_EQ(report_.look(control_, view_, now_),
-            "waiting 12 s for rank 0 in step 61, sum of the gradients; rank 0 is saving");
+            "waiting 12 s for rank 0 in step 61, all-reduce of the gradients; rank 0 is saving");
 }
 
 TEST_F(StallReportTest, SaysWhichBucketItIs) {

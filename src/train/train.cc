@@ -17,11 +17,10 @@
 #include "data/load_data.h"
 #include "data/sampler.h"
 #include "job/check_job.h"
-#include "job/check_strategy.h"
 #include "kernel/kernel_report.h"
+#include "kinds/strategy_table.h"
 #include "model/make_model.h"
 #include "server/shard_parts.h"
-#include "strategy/strategy.h"
 #include "tensor/flat_space.h"
 #include "train/launch.h"
 #include "train/run_folder.h"
@@ -37,7 +36,7 @@ namespace {
 /// The job as it will run: the environment's number of workers wins over the file's.
 Job resolve(Job job, const std::optional<LaunchEnvironment>& environment) {
   if (environment) job.cluster.workers = environment->world;
-  if (job.cluster.servers == 0 && uses_servers(job.strategy)) job.cluster.servers = 1;
+  if (job.cluster.servers == 0 && uses_servers(job.strategy.kind)) job.cluster.servers = 1;
   check_job(job);
   if (environment && job.cluster.replication == "in-graph" && environment->world > 1) {
     fail(ErrorCode::invalid,
@@ -347,7 +346,7 @@ class Run {
     summary.servers = job_.cluster.servers;
     summary.run_dir = run_dir().string();
     fill_from_workers(summary, control_);
-    if (can_regroup(job_, environment_) && loss_stops_all(job_.strategy)) {
+    if (can_regroup(job_, environment_) && way_of(job_.strategy).traits.loss_stops_all) {
       summary.samples = samples_between(control_.first_step(), summary.steps);
     }
     if (is_chief_host()) {

@@ -24,7 +24,7 @@ class Worker {
   void run(const std::function<void()>& on_failure) {
     View view = seat_.first();
     while (view.rank_of(life_.worker) && !train_in(view, on_failure)) {
-      life_.slot.activity.waiting.store(nullptr);
+      life_.slot.activity.waiting.store(WaitFor::nothing);
       life_.slot.heading_for.store(0);
       view = seat_.next(view.epoch, steps_done());
     }
@@ -59,7 +59,7 @@ class Worker {
   /// A checkpoint may still be on its way to the disk.
   void finish_writing() {
     if (!life_.checkpoints) return;
-    const Working working(life_.slot.activity, "finishing a checkpoint");
+    const Working working(life_.slot.activity, BusyWith::checkpoint);
     try {
       life_.checkpoints->settle();
     } catch (const Error& error) {
@@ -77,7 +77,7 @@ class Worker {
   /// The session of the group before is kept until there is a new one: should the chief be lost
   /// meanwhile, this worker still has what it needs to take over.
   Session& session_in(const View& view) {
-    const Working working(life_.slot.activity, "forming a group");
+    const Working working(life_.slot.activity, BusyWith::group);
     forming_ = true;
     if (view.epoch > 1) failpoint("worker.carry");
     const bool chief = view.rank_of(life_.worker) == 0;

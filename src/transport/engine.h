@@ -49,6 +49,17 @@ class Engine {
   /// A new, independent group of connections. All ranks call it in the same order.
   virtual std::unique_ptr<Transport> connect(Deadline deadline) = 0;
 
+  /// The host of every rank, counted from 0 in the order of the ranks: equal numbers share one.
+  virtual std::vector<int> hosts() const {
+    return std::vector<int>(static_cast<std::size_t>(world()), 0);
+  }
+
+  /// The same way between some of the ranks: rank i of the group is ranks[i] here. Exactly these
+  /// ranks call it, with the same list; who makes several groups of the same ranks makes them in
+  /// the same order as the others. Groups may overlap, and one rank alone is a group. This engine
+  /// must outlive it. Throws Error(invalid) for a list that is none.
+  virtual std::unique_ptr<Engine> group(std::span<const int> ranks, Deadline deadline);
+
   /// Of this host, on which ranks of other hosts can reach it; empty where all share one.
   virtual std::string address() const { return ""; }
 
@@ -61,7 +72,8 @@ class Engine {
 };
 
 struct EngineOptions {
-  std::string name = "auto";  ///< auto, shm, gloo. Threads of one process use an InprocHub.
+  std::string name =
+      "auto";  ///< Or one of engine_table.h. Threads of one process use an InprocHub.
   int rank = 0;
   int world = 1;
   std::string address;  ///< Of this host, on which peers of other hosts can reach it.
@@ -69,11 +81,8 @@ struct EngineOptions {
 };
 
 /// Ranks meet in `store`, agree on an engine that works for all of them and get it. With auto that
-/// is shm where all ranks share a host, gloo otherwise. Throws Error(unsupported) where the engine
-/// asked for cannot work, saying which rank is elsewhere.
+/// is the first of engine_table.h that can work with these ranks. Throws Error(unsupported) where
+/// the engine asked for cannot, saying why.
 std::unique_ptr<Engine> make_engine(const EngineOptions& options, Store& store, Deadline deadline);
-
-/// The names make_engine and job files know.
-const std::vector<std::string>& engine_names();
 
 }  // namespace cohort

@@ -1,6 +1,7 @@
 #include "transport/inproc/inproc_hub.h"
 
 #include "transport/inproc/inproc.h"
+#include "transport/rank_group.h"
 
 namespace cohort {
 
@@ -18,6 +19,10 @@ class InprocHub::InprocEngine : public Engine, public SharedRegions {
   std::unique_ptr<Transport> connect(Deadline) override {
     return hub_.take_endpoint(connections_++, rank_);
   }
+  std::unique_ptr<Engine> group(std::span<const int> ranks, Deadline) override {
+    const RankGroup group(ranks, rank(), world());
+    return hub_.hub_of(keys_.next(group), group.world()).engine(group.rank());
+  }
   std::span<std::byte> region(std::size_t bytes, Deadline) override {
     return hub_.region(regions_++, bytes);
   }
@@ -34,6 +39,7 @@ class InprocHub::InprocEngine : public Engine, public SharedRegions {
   int rank_;
   std::size_t connections_ = 0;
   std::size_t regions_ = 0;
+  GroupKeys keys_;
 };
 
 std::unique_ptr<Engine> InprocHub::engine(int rank) {
@@ -45,6 +51,13 @@ std::unique_ptr<Transport> InprocHub::take_endpoint(std::size_t group, int rank)
   // Whoever comes first makes the group for all.
   while (groups_.size() <= group) groups_.push_back(make_inproc_group(world_));
   return std::move(groups_[group][static_cast<std::size_t>(rank)]);
+}
+
+InprocHub& InprocHub::hub_of(const std::string& key, int world) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<InprocHub>& hub = hubs_[key];
+  if (!hub) hub = std::make_unique<InprocHub>(world);
+  return *hub;
 }
 
 std::span<std::byte> InprocHub::region(std::size_t index, std::size_t bytes) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/private_memory.h"
@@ -22,11 +24,14 @@ class InprocHub {
 
   std::unique_ptr<Transport> take_endpoint(std::size_t group, int rank);
   std::span<std::byte> region(std::size_t index, std::size_t bytes);
+  /// Of a group of the threads.
+  InprocHub& hub_of(const std::string& key, int world);
 
   const int world_;
   std::mutex mutex_;
   std::vector<std::vector<std::unique_ptr<Transport>>> groups_;
   std::vector<PrivateMemory> regions_;
+  std::map<std::string, std::unique_ptr<InprocHub>> hubs_;
 };
 
 }  // namespace cohort

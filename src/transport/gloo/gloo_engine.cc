@@ -1,0 +1,58 @@
+#include "transport/gloo/gloo_engine.h"
+
+#include <utility>
+
+#include "cluster/prefix_store.h"
+#include "transport/gloo/gloo.h"
+#include "transport/rank_group.h"
+
+namespace cohort {
+namespace {
+
+class GlooEngine : public Engine {
+ public:
+  GlooEngine(const EngineOptions& options, std::vector<int> hosts, std::unique_ptr<Store> store)
+      : options_(options), hosts_(std::move(hosts)), store_(std::move(store)) {}
+
+  std::string name() const override { return "gloo"; }
+  std::string address() const override { return options_.address; }
+  int rank() const override { return options_.rank; }
+  int world() const override { return options_.world; }
+  std::vector<int> hosts() const override { return hosts_; }
+  SharedRegions* shared_regions() override { return nullptr; }
+  bool sends_in_background() const override { return true; }
+
+  std::unique_ptr<Transport> connect(Deadline deadline) override {
+    GlooOptions gloo;
+    gloo.bind_address = options_.address;
+    gloo.connect_timeout = deadline.remaining();
+    gloo.key_prefix = "gloo/" + std::to_string(connections_++) + "/";
+    return make_gloo_transport(rank(), world(), *store_, gloo);
+  }
+
+  std::unique_ptr<Engine> group(std::span<const int> ranks, Deadline) override {
+    const RankGroup group(ranks, rank(), world());
+    EngineOptions options = options_;
+    options.rank = group.rank();
+    options.world = group.world();
+    return std::make_unique<GlooEngine>(options, group.hosts_among(hosts_),
+                                        std::make_unique<PrefixStore>(*store_, keys_.next(group)));
+  }
+
+ private:
+  EngineOptions options_;
+  std::vector<int> hosts_;
+  std::unique_ptr<Store> store_;
+  GroupKeys keys_;
+  int connections_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_gloo_engine(const EngineOptions& options, const Peers& peers,
+                                         Store& store, Deadline) {
+  return std::make_unique<GlooEngine>(options, peers.hosts,
+                                      std::make_unique<PrefixStore>(store, ""));
+}
+
+}  // namespace cohort

@@ -1,0 +1,39 @@
+#include "transport/rank_group.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/fail.h"
+
+namespace cohort {
+
+RankGroup::RankGroup(std::span<const int> ranks, int rank, int world)
+    : ranks_(ranks.begin(), ranks.end()) {
+  const std::set<int> different(ranks.begin(), ranks.end());
+  const auto mine = std::ranges::find(ranks_, rank);
+  const bool of_world = !ranks.empty() && *different.begin() >= 0 && *different.rbegin() < world;
+  if (!of_world || different.size() != ranks.size() || mine == ranks_.end()) {
+    fail(ErrorCode::invalid,
+         "ranks [{}] are no group for rank {} of {}: it needs different ranks of these, and that "
+         "one among them",
+         fmt::join(ranks_, ", "), rank, world);
+  }
+  rank_ = static_cast<int>(mine - ranks_.begin());
+}
+
+std::vector<int> RankGroup::hosts_among(const std::vector<int>& by_rank) const {
+  std::map<int, int> numbers;
+  std::vector<int> hosts;
+  for (const int host : part_of(by_rank)) {
+    hosts.push_back(numbers.emplace(host, static_cast<int>(numbers.size())).first->second);
+  }
+  return hosts;
+}
+
+std::string GroupKeys::next(const RankGroup& group) {
+  return fmt::format("group/{}/{}/", fmt::join(group.ranks(), "-"), made_[group.ranks()]++);
+}
+
+}  // namespace cohort

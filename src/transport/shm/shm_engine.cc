@@ -1,0 +1,174 @@
+#include "transport/shm/shm_engine.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/excerpt.h"
+#include "base/fail.h"
+#include "base/parse_integer.h"
+#include "cluster/prefix_store.h"
+#include "cluster/shared_memory.h"
+#include "transport/rank_group.h"
+#include "transport/shm/shm.h"
+
+namespace cohort {
+namespace {
+
+/// A rank that may be on this host.
+struct RankHere {
+  bool here = true;
+  pid_t pid = 0;  ///< Of this process where it is elsewhere: that one is never seen as dead.
+};
+
+class ShmEngine : public Engine, public SharedRegions {
+ public:
+  /// What the ranks say to each other stands in `store`.
+  ShmEngine(const EngineOptions& options, std::unique_ptr<Store> store, std::vector<RankHere> ranks)
+      : options_(options), store_(std::move(store)), ranks_(std::move(ranks)) {
+    for (const RankHere& rank : ranks_) pids_.push_back(rank.pid);
+  }
+
+  std::string name() const override { return "shm"; }
+  int rank() const override { return options_.rank; }
+  int world() const override { return options_.world; }
+  SharedRegions* shared_regions() override { return this; }
+  bool sends_in_background() const override { return false; }
+  PeerWatch watch() override { return PeerWatch(pids_); }
+
+  std::unique_ptr<Engine> group(std::span<const int> ranks, Deadline) override {
+    const RankGroup group(ranks, rank(), world());
+    for (const int other : ranks) {
+      if (ranks_[static_cast<std::size_t>(other)].here) continue;
+      fail(ErrorCode::invalid, "rank {} is on another host and cannot share memory", other);
+    }
+    EngineOptions options = options_;
+    options.rank = group.rank();
+    options.world = group.world();
+    return std::make_unique<ShmEngine>(
+        options, std::make_unique<PrefixStore>(*store_, keys_.next(group)), group.part_of(ranks_));
+  }
+
+  std::span<std::byte> region(std::size_t bytes, Deadline deadline) override {
+    return region(bytes, SharedMemory::Pages::reserved, deadline);
+  }
+
+  std::unique_ptr<Transport> connect(Deadline deadline) override {
+    const ShmOptions shm{.cores = options_.cores};
+    const auto memory =
+        region(shm_bytes_needed(world(), shm), SharedMemory::Pages::on_use, deadline);
+    return make_shm_transport(rank(), world(), memory, watch(), shm);
+  }
+
+  std::span<std::byte> lasting_region(std::size_t bytes, std::shared_ptr<SharedMemory>& memory,
+                                      Deadline deadline) override {
+    const std::string key = "lasting/" + std::to_string(lasting_regions_++);
+    if (makes_memory()) {
+      offer(key, [&] {
+        if (memory) {
+          memory->resize(bytes);
+        } else {
+          memory = std::make_shared<SharedMemory>(SharedMemory::create(bytes));
+        }
+        return memory->path();
+      });
+    } else {
+      memory = std::make_shared<SharedMemory>(SharedMemory::attach(path_of(key, deadline)));
+    }
+    check_size(memory->size(), bytes);
+    return {memory->data(), bytes};
+  }
+
+ private:
+  /// The first of those who share it.
+  bool makes_memory() const { return rank() == first_here(); }
+  int first_here() const {
+    return static_cast<int>(std::ranges::find(ranks_, true, &RankHere::here) - ranks_.begin());
+  }
+
+  std::span<std::byte> region(std::size_t bytes, SharedMemory::Pages pages, Deadline deadline) {
+    const std::string key = "region/" + std::to_string(regions_.size());
+    if (makes_memory()) {
+      offer(key, [&] {
+        regions_.push_back(SharedMemory::create(bytes, pages));
+        return regions_.back().path();
+      });
+    } else {
+      regions_.push_back(SharedMemory::attach(path_of(key, deadline), pages));
+    }
+    check_size(regions_.back().size(), bytes);
+    return {regions_.back().data(), bytes};
+  }
+
+  /// Tells the others where to find what `make` makes, or why it cannot.
+  template <class Make>
+  void offer(const std::string& key, Make&& make) {
+    try {
+      store_->set(key, make());
+    } catch (const Error& error) {
+      store_->set(key, std::string("!") + error.what());
+      throw;
+    }
+  }
+
+  std::string path_of(const std::string& key, Deadline deadline) {
+    const std::string path = store_->get(key, deadline);
+    // Who was to make it could not: that one's reason is everybody's.
+    if (path.starts_with('!'))
+      throw Error(ErrorCode::no_space, path.substr(1)).about_rank(first_here());
+    return path;
+  }
+
+  void check_size(std::size_t size, std::size_t needed) const {
+    if (size == needed) return;
+    fail(ErrorCode::invalid,
+         "rank {} needs {} bytes of shared memory but rank {} made {}: their models differ", rank(),
+         needed, first_here(), size);
+  }
+
+  EngineOptions options_;
+  std::unique_ptr<Store> store_;
+  std::vector<RankHere> ranks_;
+  std::vector<pid_t> pids_;
+  GroupKeys keys_;
+  std::vector<SharedMemory> regions_;
+  int lasting_regions_ = 0;
+};
+
+std::string pid_key(int rank) {
+  return "pid/" + std::to_string(rank);
+}
+
+pid_t pid_of(int rank, Store& store, Deadline deadline) {
+  const std::string text = store.get(pid_key(rank), deadline);
+  const auto pid = parse_integer(text, 1, std::numeric_limits<pid_t>::max());
+  if (!pid) {
+    fail(ErrorCode::corrupt, "rank {} says that its process is \"{}\"", rank, excerpt(text));
+  }
+  return static_cast<pid_t>(*pid);
+}
+
+std::vector<RankHere> ranks_here(const Peers& peers, Store& store, Deadline deadline) {
+  store.set(pid_key(peers.rank), std::to_string(::getpid()));
+  const int host = peers.hosts[static_cast<std::size_t>(peers.rank)];
+  std::vector<RankHere> ranks;
+  for (int rank = 0; rank < peers.world(); ++rank) {
+    const bool here = peers.hosts[static_cast<std::size_t>(rank)] == host;
+    ranks.push_back({here, here ? pid_of(rank, store, deadline) : ::getpid()});
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> make_shm_engine(const EngineOptions& options, const Peers& peers,
+                                        Store& store, Deadline deadline) {
+  const int host = peers.hosts[static_cast<std::size_t>(peers.rank)];
+  return std::make_unique<ShmEngine>(
+      options, std::make_unique<PrefixStore>(store, "host/" + std::to_string(host) + "/"),
+      ranks_here(peers, store, deadline));
+}
+
+}  // namespace cohort
