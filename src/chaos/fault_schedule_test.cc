@@ -132,7 +132,7 @@ TEST(Strategies, AnUnknownNameIsRefused) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("gossip"));
   }
-  EXPECT_EQ(choose_strategies("", kSize).size(), 15u);
+  EXPECT_EQ(choose_strategies("", kSize).size(), 17u);
 }
 
 }  // namespace
