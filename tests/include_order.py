@@ -24,6 +24,7 @@ LEVELS = {
     "events": 4,
     "data": 4,
     "model": 4,
+    "launch": 5,
     "strategy": 5,
     "job": 6,
     "train": 7,
@@ -32,7 +33,7 @@ LEVELS = {
     "cli": 10,
 }
 TORCH_FREE = {"base", "kernel", "kinds", "cluster", "compression", "optimizer", "transport", "rpc", "collective",
-              "server", "gossip", "checkpoint", "events", "chaos"}
+              "server", "gossip", "launch", "checkpoint", "events", "chaos"}
 # Public headers that bring torch with them.
 TORCH_HEADERS = {"cohort/dataset.h", "cohort/model.h", "cohort/cohort.h"}
 

@@ -148,7 +148,7 @@ struct StrategyOptions {
 struct ClusterOptions {
   std::int64_t workers = 1;
   std::int64_t servers = 0;
-  std::string engine = "auto";                ///< auto, shm, gloo, inproc.
+  std::string engine = "auto";                ///< auto, shm, gloo, shm+gloo, inproc.
   std::string replication = "between-graph";  ///< a process per worker; or in-graph: a thread each.
   double timeout_seconds = 60;  ///< The longest wait for a peer before it is declared lost.
   std::int64_t threads = 0;  ///< BLAS and OpenMP threads of a worker; 0: see docs/performance.md.

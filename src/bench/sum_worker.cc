@@ -14,7 +14,7 @@
 #include "bench/own_process.h"
 #include "bench/sum_timing.h"
 #include "cluster/shared_memory.h"
-#include "collective/host_reduction.h"
+#include "collective/host/host_reduction.h"
 
 namespace cohort {
 namespace {

@@ -25,7 +25,7 @@
 #include "cluster/shared_memory.h"
 #include "cluster/shared_wait.h"
 #include "kernel/kernel_report.h"
-#include "train/failure.h"
+#include "launch/failure.h"
 
 namespace cohort {
 namespace {

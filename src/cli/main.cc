@@ -13,7 +13,7 @@
 #include "base/fail.h"
 #include "base/nearest_name.h"
 #include "cli/command.h"
-#include "train/failure.h"
+#include "launch/failure.h"
 
 namespace cohort {
 namespace {

@@ -9,18 +9,11 @@ const std::string kNone = "none";
 }  // namespace
 
 void AllOrNone::arrive() {
-  if (store_.add(key_ + "/arrived", 1) == members_ && decides_first()) {
-    store_.set(key_ + "/decision", kAll);
-  }
+  if (store_.add(key_ + "/arrived", 1) == members_) store_.set_once(key_ + "/decision", kAll);
 }
 
-bool AllOrNone::all_arrived(Deadline deadline) {
-  if (decides_first()) store_.set(key_ + "/decision", kNone);
-  return store_.get(key_ + "/decision", deadline) == kAll;
-}
-
-bool AllOrNone::decides_first() {
-  return store_.add(key_ + "/decided", 1) == 1;
+bool AllOrNone::all_arrived() {
+  return store_.set_once(key_ + "/decision", kNone) == kAll;
 }
 
 }  // namespace cohort

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
-#include "base/deadline.h"
 #include "cluster/store.h"
 
 namespace cohort {
@@ -12,9 +12,9 @@ namespace cohort {
 /// last messages reach one member and not the other.
 ///
 /// Every member says arrive() once it has the result and has not used it yet, then waits for the
-/// others in its own way. Who learns that all have arrived uses the result. Who learns that one is
-/// lost asks all_arrived(), and does as that says. The decision falls once, in the store: by the
-/// last to arrive, or by the first who asks before that.
+/// others in its own way, and when that ends, well or not, asks all_arrived() and does as that
+/// says. The decision falls once, in the store: by the last to arrive, or by the first who asks
+/// before that.
 class AllOrNone {
  public:
   /// `key` is this decision's own.
@@ -23,14 +23,10 @@ class AllOrNone {
 
   void arrive();
 
-  /// Whether all had arrived before anybody asked: the same answer for all. Throws Error(timeout)
-  /// when the one who was to write it down was lost just then; nobody has an answer in that case,
-  /// and all may take it for a no.
-  bool all_arrived(Deadline deadline);
+  /// Whether all had arrived before anybody asked: the same answer for all.
+  bool all_arrived();
 
  private:
-  bool decides_first();
-
   Store& store_;
   std::string key_;
   int members_;

@@ -10,25 +10,21 @@
 namespace cohort {
 namespace {
 
-Deadline soon() {
-  return Deadline::in_seconds(30);
-}
-
 TEST(AllOrNone, SaysAllOnceTheLastHasArrived) {
   MemoryStore store;
   AllOrNone decision(store, "mean", 3);
   for (int i = 0; i < 3; ++i) decision.arrive();
-  EXPECT_TRUE(decision.all_arrived(soon()));
-  EXPECT_TRUE(decision.all_arrived(soon()));
+  EXPECT_TRUE(decision.all_arrived());
+  EXPECT_TRUE(decision.all_arrived());
 }
 
 TEST(AllOrNone, SaysNoneForGoodOnceOneHasAskedBefore) {
   MemoryStore store;
   AllOrNone decision(store, "mean", 2);
   decision.arrive();
-  EXPECT_FALSE(decision.all_arrived(soon()));
+  EXPECT_FALSE(decision.all_arrived());
   decision.arrive();  // Too late.
-  EXPECT_FALSE(decision.all_arrived(soon()));
+  EXPECT_FALSE(decision.all_arrived());
 }
 
 TEST(AllOrNone, KeepsDecisionsApart) {
@@ -36,8 +32,8 @@ TEST(AllOrNone, KeepsDecisionsApart) {
   AllOrNone first(store, "mean/0", 1);
   AllOrNone second(store, "mean/1", 1);
   first.arrive();
-  EXPECT_FALSE(second.all_arrived(soon()));
-  EXPECT_TRUE(first.all_arrived(soon()));
+  EXPECT_FALSE(second.all_arrived());
+  EXPECT_TRUE(first.all_arrived());
 }
 
 // The last one arrives while the others believe that it is lost.
@@ -55,7 +51,7 @@ TEST(AllOrNone, TellsAllTheSameWhateverTheRace) {
           AllOrNone decision(store, "mean", kMembers);
           start.arrive_and_wait();
           decision.arrive();
-          answers[static_cast<std::size_t>(i)] = decision.all_arrived(soon()) ? 1 : 0;
+          answers[static_cast<std::size_t>(i)] = decision.all_arrived() ? 1 : 0;
         });
       }
     }

@@ -23,6 +23,9 @@ class PrefixStore : public Store {
   std::int64_t add(const std::string& key, std::int64_t amount) override {
     return store_.add(prefix_ + key, amount);
   }
+  std::string set_once(const std::string& key, const std::string& value) override {
+    return store_.set_once(prefix_ + key, value);
+  }
 
  private:
   Store& store_;

@@ -51,6 +51,16 @@ std::int64_t MemoryStore::add(const std::string& key, std::int64_t amount) {
   return *sum;
 }
 
+std::string MemoryStore::set_once(const std::string& key, const std::string& value) {
+  std::string stands;
+  {
+    const std::lock_guard lock(mutex_);
+    stands = values_.emplace(key, value).first->second;
+  }
+  changed_.notify_all();
+  return stands;
+}
+
 std::optional<std::string> MemoryStore::find(const std::string& key) {
   const std::lock_guard lock(mutex_);
   const auto entry = values_.find(key);

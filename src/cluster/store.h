@@ -24,6 +24,10 @@ class Store {
 
   /// Adds to a counter that starts at 0 and returns the sum.
   virtual std::int64_t add(const std::string& key, std::int64_t amount) = 0;
+
+  /// Sets a key that nobody has set, and returns what it has then: of several who do it at the same
+  /// time, one has it its way and all get to know.
+  virtual std::string set_once(const std::string& key, const std::string& value) = 0;
 };
 
 /// A store within one process: the state behind a StoreServer, and what tests and threads use.
@@ -32,6 +36,7 @@ class MemoryStore : public Store {
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, Deadline deadline) override;
   std::int64_t add(const std::string& key, std::int64_t amount) override;
+  std::string set_once(const std::string& key, const std::string& value) override;
 
   /// The value now, without waiting.
   std::optional<std::string> find(const std::string& key);

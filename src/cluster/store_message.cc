@@ -26,7 +26,7 @@ void check(const Header& header) {
   if (header.magic != kMagic) {
     fail(ErrorCode::corrupt, "The other end does not speak the protocol of the Cohort store.");
   }
-  if (header.kind > static_cast<std::uint32_t>(StoreMessage::Kind::refused)) {
+  if (header.kind > static_cast<std::uint32_t>(StoreMessage::Kind::set_once)) {
     fail(ErrorCode::corrupt, "A message of the store has the unknown kind {}.", header.kind);
   }
   if (header.key_size > kMaxStoreKey || header.value_size > kMaxStoreValue) {

@@ -12,11 +12,12 @@ namespace cohort {
 ///   u32 magic, u32 kind, u64 id, u32 size of key, u32 size of value, key, value
 struct StoreMessage {
   enum class Kind : std::uint32_t {
-    set,      ///< key, value → done
-    get,      ///< key → done with the value, as soon as there is one
-    add,      ///< key, value = the amount in decimal → done with the sum
-    done,     ///< value
-    refused,  ///< value = why
+    set,       ///< key, value → done
+    get,       ///< key → done with the value, as soon as there is one
+    add,       ///< key, value = the amount in decimal → done with the sum
+    done,      ///< value
+    refused,   ///< value = why
+    set_once,  ///< key, value → done with the value that stands
   };
 
   Kind kind = Kind::done;

@@ -144,6 +144,9 @@ std::string StoreServer::apply(const StoreMessage& request) {
   if (request.kind == StoreMessage::Kind::add) {
     return std::to_string(values_.add(request.key, parse_amount(request.value)));
   }
+  if (request.kind == StoreMessage::Kind::set_once) {
+    return values_.set_once(request.key, request.value);
+  }
   if (request.kind != StoreMessage::Kind::set) {
     fail(ErrorCode::invalid, "The store was sent an answer where it expects a request.");
   }

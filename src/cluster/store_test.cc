@@ -134,6 +134,30 @@ TEST_P(StoreTest, AddsFromManyClients) {
   EXPECT_EQ(client().get("count", soon()), std::to_string(2 * kClients * kTimes - 1));
 }
 
+TEST_P(StoreTest, SetsOnceForAll) {
+  constexpr int kClients = 4;
+  std::vector<Store*> stores;
+  for (int i = 0; i < kClients; ++i) stores.push_back(&client());
+  std::vector<std::string> answers(kClients);
+  {
+    std::vector<std::jthread> setters;
+    for (int i = 0; i < kClients; ++i) {
+      setters.emplace_back([&, i] {
+        const auto index = static_cast<std::size_t>(i);
+        answers[index] = stores[index]->set_once("mine", std::to_string(i));
+      });
+    }
+  }
+  for (const std::string& answer : answers) EXPECT_EQ(answer, answers.front());
+  EXPECT_EQ(client().get("mine", soon()), answers.front());
+  EXPECT_EQ(client().set_once("mine", "late"), answers.front());
+  client().set("told", "before");
+  EXPECT_EQ(client().set_once("told", "after"), "before");
+  Store& store = client();
+  PrefixStore part(store, "part/");
+  EXPECT_EQ(part.set_once("mine", "another"), "another");
+}
+
 TEST_P(StoreTest, RefusesToAddToText) {
   Store& store = client();
   store.set("name", "rank zero");

@@ -39,6 +39,10 @@ std::int64_t TcpStore::add(const std::string& key, std::int64_t amount) {
        excerpt(sum));
 }
 
+std::string TcpStore::set_once(const std::string& key, const std::string& value) {
+  return ask({StoreMessage::Kind::set_once, 0, key, value}, Deadline::in(kPromptAnswer));
+}
+
 std::string TcpStore::local_address() const {
   return own_address(socket_);
 }

@@ -22,6 +22,7 @@ class TcpStore : public Store {
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, Deadline deadline) override;
   std::int64_t add(const std::string& key, std::int64_t amount) override;
+  std::string set_once(const std::string& key, const std::string& value) override;
 
   /// This host's address on the connection to the server: one that other hosts can reach.
   std::string local_address() const;

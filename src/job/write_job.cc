@@ -146,7 +146,9 @@ std::string strategy_reference() {
                         yes_or_no(traits.moves_exactly), yes_or_no(traits.resumes_to_the_byte),
                         fmt::join(way.keys, ", "));
   }
-  return text;
+  return text +
+         "\nWith `push = \"delta\"` workers of `sync` servers make steps alone between two "
+         "pushes: not every step together, and they resume as `averaging` does.\n";
 }
 
 /// Rows with a name and words, and of some kinds with keys that not all of them read.

@@ -25,8 +25,8 @@ struct StrategyTraits {
   /// The model moves by exactly the steps of the job, as it does with one process; otherwise
   /// nearly.
   bool moves_exactly = false;
-  /// Whoever was lost and wherever it was resumed from: the result is that of the quiet run, to the
-  /// byte (without compression).
+  /// Resumed from a checkpoint, or after a loss that was made good: as many workers as before end
+  /// with the model of the quiet run, to the byte (without compression).
   bool resumes_to_the_byte = false;
   /// Models travel, not gradients or changes: codecs that lose signs or sizes are of no use.
   bool sends_models = false;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/failpoint.h"
-#include "strategy/bucket_reducer.h"
+#include "collective/bucket_reducer.h"
 #include "strategy/lockstep_model.h"
 
 namespace cohort {
@@ -16,9 +16,7 @@ class AllreduceBuckets : public Strategy {
         transport_(context.engine.connect(context.timeout.deadline())),
         model_(context),
         first_step_(model_.step()),
-        reducer_(*transport_, model_.travelling(),
-                 GradientBuckets::of(model_.layout().parameters, model_.tail_size(),
-                                     static_cast<std::size_t>(context.options.bucket_bytes)),
+        reducer_(*transport_, model_.travelling(), model_.buckets(context.options.bucket_bytes),
                  {.algorithm = context.options.algorithm,
                   .hosts = context.engine.hosts(),
                   .timeout = context.timeout.usual(),

@@ -8,8 +8,8 @@
 
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "collective/bucket_reducer.h"
 #include "collective/sum_kernel.h"
-#include "strategy/bucket_reducer.h"
 #include "strategy/codec_shape.h"
 #include "strategy/compression_memory.h"
 #include "strategy/compression_trial.h"
@@ -135,7 +135,8 @@ class AllreduceCompressed : public Strategy {
 
   void begin_sending() {
     if (is_auto()) {
-      reducer_.emplace(*plain_transport_, model_.travelling(), buckets(), reducer_options());
+      reducer_.emplace(*plain_transport_, model_.travelling(),
+                       model_.buckets(context_.options.bucket_bytes), reducer_options());
       model_.space().on_gradient_ready([this](std::size_t parameter) {
         if (in_buckets_) reducer_->parameter_ready(parameter);
       });
@@ -143,11 +144,6 @@ class AllreduceCompressed : public Strategy {
     const std::string kind = is_auto() ? agreed_choice() : context_.options.compression.kind;
     if (kind.empty()) trial_.emplace(candidates(), context_.steps - first_step_);
     use(trial_ ? trial_->current() : kind);
-  }
-
-  GradientBuckets buckets() const {
-    return GradientBuckets::of(model_.layout().parameters, model_.tail_size(),
-                               static_cast<std::size_t>(context_.options.bucket_bytes));
   }
 
   BucketReducer::Options reducer_options() const {

@@ -5,8 +5,8 @@
 
 #include "base/fail.h"
 #include "base/failpoint.h"
-#include "collective/host_reduction.h"
-#include "collective/update_journal.h"
+#include "collective/host/host_reduction.h"
+#include "collective/host/update_journal.h"
 #include "optimizer/square_sum.h"
 #include "strategy/model_record.h"
 #include "strategy/model_state.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/fail.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "cluster/all_or_none.h"
@@ -76,13 +77,15 @@ void GossipWorker::meet() {
   }
   const PhaseSpan span(context_.phases, Phase::communication);
   finish_mail();
+  std::optional<Error> lost;
   try {
-    average_models(meeting + "/mean");
+    lost = average_models(meeting + "/mean");
   } catch (...) {
     take_mail_back();
     throw;
   }
   forget_mail();
+  if (lost) throw *lost;
 }
 
 Traffic GossipWorker::traffic() const {
@@ -166,21 +169,27 @@ GossipWorker::PlaceInMean GossipWorker::place_in_mean() {
           .age = std::inner_product(weights.begin(), weights.end(), ages.begin(), 0.0) / sum};
 }
 
-/// Returns when all workers that are left shall use what they have in common now; throws when none
-/// of them shall, as one was lost before it had it.
-void GossipWorker::agree(const std::string& key) {
+/// Returns when all workers that are left shall use what they have in common now, with the loss
+/// that broke the group where there was one; throws when none of them shall, as one was lost before
+/// it had it.
+std::optional<Error> GossipWorker::agree(const std::string& key) {
   AllOrNone decision(context_.store, key, sums_.world());
   decision.arrive();
+  std::optional<Error> lost;
   try {
     sums_.wait_for_all();
-  } catch (const Error&) {
-    if (!decision.all_arrived(context_.timeout.deadline())) throw;
+  } catch (const Error& error) {
+    lost = error;
   }
+  // Also who has heard of all: in a tree one branch may be through and another one broken.
+  if (decision.all_arrived()) return lost;
+  if (lost) throw *lost;
+  fail(ErrorCode::peer_lost, "a worker was lost before all had the average");
 }
 
 /// Parameters become their mean by weights, buffers their mean, the same bits on all. A worker
 /// that is lost meanwhile leaves the models as they were, on all others.
-void GossipWorker::average_models(const std::string& key) {
+std::optional<Error> GossipWorker::average_models(const std::string& key) {
   const auto parameters = model_.parameters();
   const auto buffers = model_.buffers();
   std::vector<float> sum(parameters.begin(), parameters.end());
@@ -188,7 +197,7 @@ void GossipWorker::average_models(const std::string& key) {
   multiply(sum, place.share);
   sum.insert(sum.end(), buffers.begin(), buffers.end());
   sums_.sum(sum);
-  agree(key);
+  std::optional<Error> lost = agree(key);
 
   const auto mean = std::span(sum).first(parameters.size());
   for (float& buffer : std::span(sum).subspan(parameters.size())) {
@@ -202,6 +211,7 @@ void GossipWorker::average_models(const std::string& key) {
   set_age(place.age);
   std::ranges::copy(mean, parameters.begin());
   std::ranges::copy(std::span(sum).subspan(parameters.size()), buffers.begin());
+  return lost;
 }
 
 }  // namespace cohort

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cohort/error.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -88,8 +90,8 @@ class GossipWorker : public Strategy {
   WorkLeft agreed_work();
   WorkLeft work_of(std::span<const std::int64_t> numbers) const;
   PlaceInMean place_in_mean();
-  void agree(const std::string& key);
-  void average_models(const std::string& key);
+  std::optional<Error> agree(const std::string& key);
+  std::optional<Error> average_models(const std::string& key);
 
   std::vector<bool> has_start_;  // By rank.
   ClaimRange claims_;

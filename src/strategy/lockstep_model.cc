@@ -36,6 +36,12 @@ FlatMemory LockstepModel::first_model(const StrategyContext& context) {
   return {.parameters = memory.parameters, .gradients = gradients(), .buffers = memory.buffers};
 }
 
+GradientBuckets LockstepModel::buckets(std::int64_t bucket_bytes) const {
+  std::vector<std::size_t> offsets;
+  for (const FlatEntry& entry : layout_.parameters.entries) offsets.push_back(entry.offset);
+  return GradientBuckets::of(offsets, floats_, tail_size(), static_cast<std::size_t>(bucket_bytes));
+}
+
 void LockstepModel::put_vote(const Vote& vote) {
   const auto slots = votes();
   std::ranges::fill(slots, 0.0F);

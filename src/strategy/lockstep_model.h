@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/private_memory.h"
+#include "collective/gradient_buckets.h"
 #include "strategy/model_state.h"
 #include "strategy/strategy.h"
 #include "strategy/worker_sums.h"
@@ -27,6 +28,9 @@ class LockstepModel {
   std::span<float> gradients() const { return travelling_.floats().first(floats_); }
   std::span<float> tail() const { return travelling().subspan(floats_); }
   std::size_t tail_size() const { return layout_.buffers.size + world_ + 1; }
+
+  /// What is summed, cut into pieces of about so many bytes.
+  GradientBuckets buckets(std::int64_t bucket_bytes) const;
 
   /// Before the tail is summed.
   void put_vote(const Vote& vote);

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "optimizer/optimizer.h"
 #include "train/checkpoint_text.h"
+#include "train/save_model.h"
 
 namespace cohort {
 namespace {
@@ -37,11 +38,6 @@ std::vector<NamedTensor> all_tensors(Model& model) {
 
 bool can_be_saved(const torch::Tensor& tensor) {
   return tensor.scalar_type() == torch::kFloat32 || tensor.scalar_type() == torch::kInt64;
-}
-
-template <class T>
-std::span<const T> values_of(const torch::Tensor& tensor) {
-  return {tensor.data_ptr<T>(), static_cast<std::size_t>(tensor.numel())};
 }
 
 void check_size(const char* what, std::size_t found, std::size_t wanted) {

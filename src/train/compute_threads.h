@@ -4,16 +4,11 @@
 
 #include <optional>
 
+#include "launch/process_plan.h"
 #include "tensor/data_spec.h"
 #include "train/thread_rule.h"
 
 namespace cohort {
-
-/// Where a worker runs among those of its host.
-struct LocalPlace {
-  int local_rank = 0;
-  int local_workers = 1;
-};
 
 /// Call in the launcher before it computes anything: no library may start a thread there, because
 /// threads do not survive fork().

@@ -8,11 +8,6 @@
 namespace cohort {
 namespace {
 
-template <class T>
-std::span<const T> values_of(const torch::Tensor& tensor) {
-  return {tensor.data_ptr<T>(), static_cast<std::size_t>(tensor.numel())};
-}
-
 bool is_finite(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(),
                      [](float value) { return std::isfinite(value); });

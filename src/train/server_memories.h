@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "launch/control/control_block.h"
 #include "server/lasting_memory.h"
 #include "server/shard.h"
-#include "train/control_block.h"
 
 namespace cohort {
 

@@ -2,7 +2,7 @@
 
 #include <cohort/train.h>
 
-#include "train/control_block.h"
+#include "launch/control/control_block.h"
 
 namespace cohort {
 

@@ -5,8 +5,8 @@
 
 #include "data/batch_loader.h"
 #include "data/evaluation_batches.h"
+#include "launch/seat.h"
 #include "train/loss.h"
-#include "train/seat.h"
 #include "train/step_log.h"
 #include "train/validation.h"
 #include "train/worker_life.h"

@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "train/due_losses.h"
+#include "launch/control/due_losses.h"
 #include "train/worker_life.h"
 
 namespace cohort {

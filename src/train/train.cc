@@ -19,15 +19,17 @@
 #include "job/check_job.h"
 #include "kernel/kernel_report.h"
 #include "kinds/strategy_table.h"
+#include "launch/launch.h"
+#include "launch/slow_workers.h"
 #include "model/make_model.h"
 #include "server/shard_parts.h"
+#include "strategy/strategy.h"
 #include "tensor/flat_space.h"
-#include "train/launch.h"
 #include "train/run_folder.h"
 #include "train/server_memories.h"
 #include "train/server_report.h"
-#include "train/slow_workers.h"
 #include "train/start_state.h"
+#include "train/worker_process.h"
 #include "train/worker_trace.h"
 
 namespace cohort {
@@ -251,14 +253,23 @@ class Run {
     Progress progress(options_, control_, static_cast<int>(job_.cluster.workers));
     announce(progress);
     RunStatus status(run_dir());
+    const auto log = [this](const ProcessPlan& plan) { return log_of(plan); };
+    ForkedProcesses processes(
+        [&](const ProcessPlan& plan) { return run_process(run, plan, rendezvous); }, log);
     const LaunchResult result =
-        launch_workers({.run = run,
+        launch_workers({.cluster = job_.cluster,
+                        .traits = way_of(job_.strategy).traits,
+                        .steps_alone = steps_alone(
+                            job_.strategy, steps_per_epoch(data_.train->size(), job_.train.batch)),
+                        .control = control_,
+                        .processes = processes,
                         .plans = plans,
-                        .rendezvous = rendezvous,
                         .progress = progress,
                         .status = status,
                         .regroups = can_regroup(job_, environment_),
-                        .log_of = [this](const ProcessPlan& plan) { return log_of(plan); },
+                        .log_of = log,
+                        .serve = [&] { rendezvous.serve(); },
+                        .connect = [&](Deadline deadline) { return rendezvous.connect(deadline); },
                         .settle_servers = [&] { settle_servers(progress); }});
     Summary summary = summarize(result);
     if (folder_) {

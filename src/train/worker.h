@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "data/loaded_data.h"
-#include "train/control_block.h"
-#include "train/seat.h"
+#include "launch/control/control_block.h"
+#include "launch/seat.h"
 
 namespace cohort {
 

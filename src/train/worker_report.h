@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cluster/store.h"
-#include "train/control_block.h"
+#include "launch/control/control_block.h"
 
 namespace cohort {
 

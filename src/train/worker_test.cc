@@ -6,7 +6,7 @@
 
 #include "base/failpoint.h"
 #include "data/load_data.h"
-#include "train/seats.h"
+#include "launch/seats.h"
 #include "train/train_support_test.h"
 #include "transport/inproc/inproc_hub.h"
 

@@ -298,6 +298,23 @@ TEST_P(Conformance, RefusesCallsAfterItsOwnCloseAndWrongRanks) {
   });
 }
 
+// Rank 0 waits for 2, which waits for 1, which waits for what 0 has begun to send.
+TEST_P(Conformance, AMessageMovesOnWhileItsSenderWaitsForAnother) {
+  run(3, [](Transport& transport) {
+    const int before = (transport.rank() + 2) % 3;
+    const int next = (transport.rank() + 1) % 3;
+    const Bytes sent = pattern(kLarge, 1);
+    Bytes received(kLarge);
+    const auto incoming = transport.irecv(before, 1, received);
+    OperationPtr outgoing;
+    if (transport.rank() == 0) outgoing = transport.isend(next, 1, sent);
+    transport.wait(*incoming, soon());
+    if (!outgoing) outgoing = transport.isend(next, 1, sent);
+    transport.wait(*outgoing, soon());
+    EXPECT_EQ(received, sent);
+  });
+}
+
 TEST_P(Conformance, ACloseEndsWhatAnotherThreadWaitsFor) {
   run(2, [](Transport& transport) {
     if (transport.rank() == 1) return wait_until_gone(transport, 0);
@@ -325,6 +342,10 @@ std::unique_ptr<Meeting> meet_gloo(int size) {
   return std::make_unique<GlooMeeting>(size);
 }
 
+std::unique_ptr<Meeting> meet_composed(int size) {
+  return std::make_unique<ComposedMeeting>(size);
+}
+
 std::string group_name(const ::testing::TestParamInfo<TestGroup>& test) {
   return test.param.name;
 }
@@ -337,7 +358,9 @@ INSTANTIATE_TEST_SUITE_P(Transports, Conformance,
                                                      meet_shm_with_small_rings, false},
                                            TestGroup{"ShmProcesses", meet_shm, true},
                                            TestGroup{"GlooThreads", meet_gloo, false},
-                                           TestGroup{"GlooProcesses", meet_gloo, true}),
+                                           TestGroup{"GlooProcesses", meet_gloo, true},
+                                           TestGroup{"ComposedThreads", meet_composed, false},
+                                           TestGroup{"ComposedProcesses", meet_composed, true}),
                          group_name);
 
 /// Ranks 0 and 1 survive rank 2, which is a process and gets a signal.
@@ -452,12 +475,14 @@ TEST_P(DeathWithinAMessage, ASenderIsNamed) {
 
 INSTANTIATE_TEST_SUITE_P(Transports, DeathWithinAMessage,
                          ::testing::Values(TestGroup{"Shm", meet_shm, true},
-                                           TestGroup{"Gloo", meet_gloo, true}),
+                                           TestGroup{"Gloo", meet_gloo, true},
+                                           TestGroup{"Composed", meet_composed, true}),
                          group_name);
 
 INSTANTIATE_TEST_SUITE_P(Transports, Death,
                          ::testing::Values(TestGroup{"Shm", meet_shm, true},
-                                           TestGroup{"Gloo", meet_gloo, true}),
+                                           TestGroup{"Gloo", meet_gloo, true},
+                                           TestGroup{"Composed", meet_composed, true}),
                          group_name);
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "cluster/shared_memory.h"
 #include "cluster/store_server.h"
 #include "cluster/tcp_store.h"
+#include "transport/composed/composed_engine.h"
 #include "transport/gloo/gloo.h"
 #include "transport/inproc/inproc.h"
 #include "transport/shm/shm.h"
@@ -114,6 +115,37 @@ class GlooMeeting : public Meeting {
  private:
   int size_;
   StoreServer server_;
+};
+
+/// Ranks of several hosts, as far as they know: two on each.
+class ComposedMeeting : public Meeting {
+ public:
+  explicit ComposedMeeting(int size)
+      : size_(size), server_("127.0.0.1", 0), ends_(static_cast<std::size_t>(size)) {}
+
+  void begin(const std::vector<pid_t>&) override { server_.start(); }
+
+  std::unique_ptr<Transport> connect(int rank) override {
+    const Deadline deadline = Deadline::in_seconds(60);
+    Peers peers{.rank = rank, .hosts = {}};
+    for (int i = 0; i < size_; ++i) peers.hosts.push_back(i / 2);
+    End& end = ends_[static_cast<std::size_t>(rank)];
+    end.store = std::make_unique<TcpStore>("127.0.0.1", server_.port(), deadline);
+    const EngineOptions options{
+        .name = "", .rank = rank, .world = size_, .address = "127.0.0.1", .cores = 2};
+    end.engine = make_composed_engine(options, peers, *end.store, deadline);
+    return end.engine->connect(deadline);
+  }
+
+ private:
+  struct End {
+    std::unique_ptr<TcpStore> store;
+    std::unique_ptr<Engine> engine;
+  };
+
+  int size_;
+  StoreServer server_;
+  std::vector<End> ends_;
 };
 
 /// What one rank of a test does.

@@ -53,6 +53,10 @@ class Transport {
   /// the peer has them.
   virtual void wait(Operation& operation, Deadline deadline) = 0;
 
+  /// Moves what can be moved now, without waiting, and says whether something is still under way
+  /// that needs such calls: false where bytes move by themselves. Does not throw.
+  virtual bool progress() noexcept { return false; }
+
   /// Tells the peers that this rank is gone for good and releases what it holds. Idempotent, does
   /// not throw; the destructor calls it.
   virtual void close() noexcept = 0;

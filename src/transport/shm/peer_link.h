@@ -49,6 +49,9 @@ class PeerLink {
   bool move_out();
   bool move_in();
 
+  /// Whether a send or a receive is under way.
+  bool is_busy() const { return !failed() && (!sends_.empty() || !receives_.empty() || arriving_); }
+
   /// Keeps a message aside if its sender may be stuck because the ring is full. True if it did.
   bool unblock_sender();
 

@@ -40,7 +40,8 @@ class ShmTransport : public Transport {
         layout_(size, rounded_ring_bytes(options)),
         region_(region.data()),
         watch_(std::move(watch)),
-        wait_(WaitPolicy::for_ranks(size, options.cores)) {
+        wait_(WaitPolicy::for_ranks(options.ranks_here > 0 ? options.ranks_here : size,
+                                    options.cores)) {
     for (int peer = 0; peer < size; ++peer) {
       const RingMemory out = layout_.ring(region_, rank_, peer);
       links_.emplace_back(peer, RingWriter(out), RingReader(layout_.ring(region_, peer, rank_)),
@@ -81,6 +82,12 @@ class ShmTransport : public Transport {
       const bool moved = wait_for_movement(link, transfer.peer, deadline);
       if (!transfer.done && (!moved || deadline.passed())) link.set_failure(timed_out(transfer));
     }
+  }
+
+  bool progress() noexcept override {
+    if (closed_) return false;
+    move_all();
+    return std::ranges::any_of(links_, &PeerLink::is_busy);
   }
 
   void close() noexcept override {

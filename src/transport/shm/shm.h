@@ -16,6 +16,8 @@ struct ShmOptions {
   std::size_t ring_bytes = 256 << 10;
   /// The cores all ranks of the group share; count them before pinning.
   int cores = usable_cores();
+  /// Of the ranks, those that use these cores; 0: all.
+  int ranks_here = 0;
 };
 
 /// How large the region of a group must be.

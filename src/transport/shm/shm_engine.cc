@@ -56,7 +56,9 @@ class ShmEngine : public Engine, public SharedRegions {
   }
 
   std::unique_ptr<Transport> connect(Deadline deadline) override {
-    const ShmOptions shm{.cores = options_.cores};
+    const ShmOptions shm{
+        .cores = options_.cores,
+        .ranks_here = static_cast<int>(std::ranges::count(ranks_, true, &RankHere::here))};
     const auto memory =
         region(shm_bytes_needed(world(), shm), SharedMemory::Pages::on_use, deadline);
     return make_shm_transport(rank(), world(), memory, watch(), shm);

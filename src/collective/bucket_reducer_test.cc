@@ -1,0 +1,122 @@
+// The reducer's thread beside the one that makes the gradients, with peers that leave.
+
+#include "collective/bucket_reducer.h"
+
+#include <cohort/error.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "collective/rank_threads_test_support.h"
+
+namespace cohort {
+namespace {
+
+using testing::Each;
+
+constexpr std::size_t kParameters = 40;
+constexpr std::size_t kEach = 500;
+constexpr std::size_t kTail = 16;
+
+GradientBuckets some_buckets() {
+  std::vector<std::size_t> offsets;
+  for (std::size_t i = 0; i < kParameters; ++i) offsets.push_back(i * kEach);
+  return GradientBuckets::of(offsets, kParameters * kEach, kTail, 4 * kEach * sizeof(float));
+}
+
+/// One rank's training thread.
+class Trainer {
+ public:
+  Trainer(Transport& transport, bool background)
+      : rank_(transport.rank()),
+        buffer_(kParameters * kEach + kTail),
+        reducer_(transport, buffer_, some_buckets(),
+                 {.algorithm = "auto",
+                  .hosts = std::vector<int>(static_cast<std::size_t>(transport.size())),
+                  .timeout = std::chrono::seconds(60),
+                  .background = background,
+                  .phases = &phases_,
+                  .activity = &activity_}) {}
+
+  void begin(int step) {
+    std::fill_n(buffer_.end() - kTail, kTail, value_of(step));
+    reducer_.begin_step();
+  }
+
+  void make(std::size_t parameter, int step) {
+    std::fill_n(buffer_.begin() + static_cast<std::ptrdiff_t>(parameter * kEach), kEach,
+                value_of(step));
+    reducer_.parameter_ready(parameter);
+  }
+
+  std::vector<float> finish() {
+    reducer_.wait();
+    return buffer_;
+  }
+
+  float value_of(int step) const { return static_cast<float>(10 * step + rank_); }
+
+ private:
+  int rank_;
+  std::vector<float> buffer_;
+  PhaseClock phases_;
+  Activity activity_;
+  BucketReducer reducer_;
+};
+
+/// Another one for every rank: gradients become ready in the order of its own backward pass.
+std::vector<std::size_t> order_of(int rank, int step) {
+  std::vector<std::size_t> order(kParameters);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937(static_cast<unsigned>(step * 100 + rank)));
+  return order;
+}
+
+TEST(BucketReducer, SumsWhatBecomesReadyInAnyOrder) {
+  for (const bool background : {false, true}) {
+    run_ranks(3, [&](Transport& transport) {
+      Trainer trainer(transport, background);
+      for (int step = 0; step < 20; ++step) {
+        trainer.begin(step);
+        for (const std::size_t parameter : order_of(transport.rank(), step)) {
+          trainer.make(parameter, step);
+        }
+        EXPECT_THAT(trainer.finish(), Each(static_cast<float>(30 * step + 3)));
+      }
+    });
+  }
+}
+
+TEST(BucketReducer, TellsTheTrainingThreadThatAPeerIsGone) {
+  run_ranks(2, [](Transport& transport) {
+    Trainer trainer(transport, true);
+    trainer.begin(0);
+    // Rank 1 leaves in the middle of its backward pass.
+    const std::size_t made = transport.rank() == 1 ? kParameters / 2 : kParameters;
+    for (std::size_t i = kParameters; i-- > kParameters - made;) trainer.make(i, 0);
+    if (transport.rank() == 1) return transport.close();
+    try {
+      trainer.finish();
+      ADD_FAILURE() << "summed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.rank(), 1) << error.what();
+    }
+  });
+}
+
+// A strategy that goes away in the middle of a step closes its transport first.
+TEST(BucketReducer, EndsInTheMiddleOfAStep) {
+  for (int round = 0; round < 20; ++round) {
+    run_ranks(2, [](Transport& transport) {
+      Trainer trainer(transport, true);
+      trainer.begin(0);
+      for (const std::size_t parameter : order_of(transport.rank(), 0)) trainer.make(parameter, 0);
+      transport.close();
+    });
+  }
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,219 @@
+#include "launch/groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "launch/stop_grace.h"
+
+namespace cohort {
+
+Groups::Groups(const Launch& launch, Tasks& tasks)
+    : launch_(launch),
+      control_(launch.control),
+      cluster_(launch.cluster),
+      tasks_(tasks),
+      members_({.workers = static_cast<int>(cluster_.workers),
+                .min_workers = static_cast<int>(cluster_.min_workers),
+                .loss_stops_all = launch.traits.loss_stops_all}) {}
+
+void Groups::started(int worker) {
+  members_.await(worker);
+  come_by_.insert_or_assign(worker, Deadline::in_seconds(cluster_.timeout_seconds));
+}
+
+void Groups::finished(int worker) {
+  members_.finish(worker);
+  if (control_.slot(worker).finished.load()) trained_ = true;
+}
+
+void Groups::lost(const ProcessPlan& plan) {
+  if (!lost_at_) lost_at_ = Clock::now();
+  lost_in_view_ = true;
+  for (const int worker : plan.ranks) {
+    members_.lose(worker);
+    control_.slot(worker).activity.clear();
+    control_.slot(worker).held_step.store(kHoldsNothing);
+  }
+  if (!plan.servers.empty()) members_.need_new_view();
+  // Others may just be waiting for it to appear.
+  const bool forming = std::ranges::any_of(view().workers, [&](int worker) {
+    const WorkerState state = control_.slot(worker).state.load();
+    return state == WorkerState::starting || state == WorkerState::paused;
+  });
+  if (forming || members_.wants_pause()) control_.break_group(view().epoch);
+}
+
+void Groups::form_first() {
+  store_ = launch_.connect(Deadline::in_seconds(cluster_.timeout_seconds));
+  // Nothing is gained by waiting until each has said that it is there.
+  for (int worker = 0; worker < cluster_.workers; ++worker) members_.ready(worker, -1);
+  publish(*members_.next());
+}
+
+void Groups::end(bool save) {
+  ending_ = true;
+  if (save) members_.close();
+}
+
+bool Groups::is_changing() const {
+  return next_ || members_.wants_pause() || members_.training() == 0;
+}
+
+ProcessPlan Groups::plan_of(int worker) const {
+  const auto workers = static_cast<int>(cluster_.workers);
+  return {.ranks = {worker},
+          .world = workers,
+          .epoch = view().epoch + 1,
+          .place = {worker % workers, workers}};
+}
+
+void Groups::go_on() {
+  note_ready_workers();
+  end_absent();
+  if (members_.wants_pause() && !trained_) ask_for_pause();
+  if (members_.training() == 0 && !next_ && !ended_) {
+    if (must_end()) {
+      tell_the_end();
+    } else if ((next_ = members_.next()) && has_servers()) {
+      control_.end_servers(next_->epoch - 1);
+    }
+  }
+  if (next_ && tasks_.running_servers() == 0) {
+    if (has_servers()) start_servers(*next_);
+    publish(*std::exchange(next_, std::nullopt));
+  }
+  // Servers end when their workers have left, which lost ones cannot.
+  if (ended_ || trained_) {
+    if (members_.present() == 0) control_.end_servers(view().epoch);
+  }
+}
+
+void Groups::note_ready_workers() {
+  const std::int64_t next_epoch = view().epoch + 1;
+  for (int worker = 0; worker < static_cast<int>(control_.slots().size()); ++worker) {
+    WorkerSlot& slot = control_.slot(worker);
+    if (!members_.has(worker) || slot.awaited_epoch.load() != next_epoch) continue;
+    slot.awaited_epoch.store(0);
+    come_by_.erase(worker);
+    if (members_.is_training(worker)) note_broken_by_itself(worker);
+    members_.ready(worker, slot.ready_step.load());
+  }
+}
+
+/// A worker left its group although nobody was lost and no pause was asked for. That may be an
+/// accident (a step that took longer than the timeout), or will happen to every group like it.
+void Groups::note_broken_by_itself(int worker) {
+  if (control_.pause_requested(view().epoch)) {
+    if (!lost_in_view_) good_world_ = view().world();
+    return;
+  }
+  control_.break_group(view().epoch);
+  if (lost_in_view_ || ending_) return;
+  const WorkerSlot& slot = control_.slot(worker);
+  const std::int64_t step = slot.ready_step.load();
+  breaks_ = step > broken_at_step_ ? 1 : breaks_ + 1;
+  broken_at_step_ = std::max(step, broken_at_step_);
+  lost_in_view_ = true;  // The others leave for the same reason.
+  launch_.progress.say(fmt::format("group {} broke after step {}: worker {}: {}", view().epoch,
+                                   step, worker, slot.error.data()));
+  if (good_world_ > 0 && view().world() > good_world_) {
+    members_.want(good_world_);
+    launch_.progress.say(fmt::format("going on with {} workers as before", good_world_));
+  } else if (breaks_ > std::max<std::int64_t>(cluster_.max_restarts, 1)) {
+    hopeless_ = WorkerFailure{.rank = worker,
+                              .pid = slot.result.task.pid,
+                              .step = step,
+                              .code = ErrorCode::timeout,
+                              .message = slot.error.data()};
+  }
+}
+
+std::optional<WorkerFailure> Groups::take_hopeless() {
+  return std::exchange(hopeless_, std::nullopt);
+}
+
+void Groups::end_absent() {
+  for (const auto& [worker, deadline] : come_by_) {
+    if (!deadline.passed() || !members_.has(worker) || members_.is_training(worker)) continue;
+    tasks_.end_worker(
+        worker, fmt::format("did not come within {} s and was ended", cluster_.timeout_seconds));
+  }
+}
+
+void Groups::ask_for_pause() {
+  const std::int64_t epoch = view().epoch;
+  if (!control_.pause_requested(epoch)) {
+    control_.request_pause(epoch);
+    pause_by_ = pause_deadline();
+  }
+  // A worker that is asked to pause may have much to do before.
+  const bool moves = movement_.look(control_, view().workers, Clock::now());
+  if (moves) pause_by_ = pause_deadline();
+  if (!pause_by_.passed()) return;
+  std::vector<int> not_paused = view().workers;
+  std::erase_if(not_paused, [&](int worker) { return !members_.is_training(worker); });
+  for (const int worker : in_the_way(control_, not_paused)) {
+    tasks_.end_worker(worker, fmt::format("did not pause within {} s and was ended",
+                                          1.5 * cluster_.timeout_seconds));
+  }
+  // Those who only waited for them pause now.
+  pause_by_ = pause_deadline();
+}
+
+Deadline Groups::pause_deadline() const {
+  const auto timeout = std::chrono::duration<double>(cluster_.timeout_seconds);
+  return Deadline::in(pause_patience(std::chrono::duration_cast<Duration>(timeout)));
+}
+
+/// All that are left have paused: whether nothing shall follow.
+bool Groups::must_end() {
+  if (trained_) return true;
+  if (!ending_ || members_.present() == 0) return false;
+  if (control_.is_saved() || !members_.has_state()) return true;
+  members_.close();  // Nobody has saved yet: a group whose only task is to do so.
+  return false;
+}
+
+void Groups::tell_the_end() {
+  ended_ = true;
+  const View nobody{.epoch = view().epoch + 1};
+  store_->set(view_key(nobody.epoch), to_text(nobody));
+}
+
+void Groups::start_servers(const View& view) {
+  if (launch_.settle_servers) launch_.settle_servers();
+  for (int server = 0; server < static_cast<int>(control_.servers().size()); ++server) {
+    tasks_.start({.servers = {server}, .world = view.world(), .epoch = view.epoch});
+  }
+}
+
+void Groups::publish(const View& view) {
+  lost_in_view_ = false;
+  movement_ = {};
+  for (int worker = 0; worker < static_cast<int>(control_.slots().size()); ++worker) {
+    if (!members_.has(worker)) control_.slot(worker).sent_away.store(true);
+  }
+  const int chief = view.workers.front();
+  const std::int64_t step = control_.slot(chief).ready_step.load();
+  control_.set_chief(chief);
+  store_->set(view_key(view.epoch), to_text(view));
+  launch_.status.happened("group",
+                          {{"group", view.epoch},
+                           {"workers", view.workers},
+                           {"step", step},
+                           {"seconds_since_loss", lost_at_ ? seconds_since(*lost_at_) : 0}});
+  lost_at_.reset();
+  launch_.status.write_tasks(view, tasks_.list(view));
+  if (view.epoch == 1 || view.closing) return;
+  launch_.progress.say(fmt::format(
+      "group {}: {}{}, worker {} is chief", view.epoch,
+      view.world() == 1 ? "1 worker goes on" : fmt::format("{} workers go on", view.world()),
+      step >= 0 ? fmt::format(" after step {}", step) : " from the newest checkpoint or the start",
+      chief));
+}
+
+}  // namespace cohort

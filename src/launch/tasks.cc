@@ -1,0 +1,219 @@
+#include "launch/tasks.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/fail.h"
+#include "base/files.h"
+#include "cluster/host_id.h"
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+
+// When this process itself was stopped for longer, nobody's silence means anything.
+constexpr auto kOwnSilence = 2s;
+
+std::string own_cgroup() {
+  std::istringstream groups(read_kernel_file("/proc/self/cgroup"));
+  for (std::string line; std::getline(groups, line);) {
+    if (line.starts_with("0::")) return "/sys/fs/cgroup" + line.substr(3);
+  }
+  return "/sys/fs/cgroup";
+}
+
+/// How often the kernel has killed a process of this control group for want of memory.
+std::int64_t out_of_memory_kills() {
+  try {
+    std::istringstream events(read_kernel_file(own_cgroup() + "/memory.events"));
+    std::string name;
+    for (std::int64_t count = 0; events >> name >> count;) {
+      if (name == "oom_kill") return count;
+    }
+  } catch (const Error&) {
+    // No such file: not in such a group, so nothing can be said.
+  }
+  return 0;
+}
+
+bool is_done(const TaskSlot& slot) {
+  return slot.state.load() == WorkerState::done;
+}
+
+}  // namespace
+
+Tasks::Tasks(Options options) : options_(std::move(options)), oom_kills_(out_of_memory_kills()) {}
+
+TaskSlot& Tasks::slot_of(const ProcessPlan& plan) const {
+  const ControlBlock& control = options_.control;
+  if (plan.ranks.empty()) return control.server(plan.servers.front());
+  return control.slot(plan.ranks.front());
+}
+
+void Tasks::clear_slots(const ProcessPlan& plan) const {
+  for (const int worker : plan.ranks) {
+    WorkerSlot& slot = options_.control.slot(worker);
+    slot.awaited_epoch.store(0);
+    slot.ready_step.store(-1);
+    slot.sent_away.store(false);
+    slot.finished.store(false);
+    slot.activity.clear();
+    slot.heading_for.store(0);
+    slot.own_samples_per_second.store(0);
+    slot.state.store(WorkerState::starting);
+  }
+  for (const int server : plan.servers) {
+    options_.control.server(server).state.store(WorkerState::starting);
+  }
+}
+
+void Tasks::start(const ProcessPlan& plan) {
+  clear_slots(plan);
+  options_.processes.start(plan);
+  tasks_.push_back({.plan = plan, .pulse = Pulse(Clock::now())});
+}
+
+bool Tasks::ended_well(const TaskSlot& slot) const {
+  return is_done(slot) || (ended_all_ && slot.state.load() != WorkerState::failed);
+}
+
+std::vector<Tasks::End> Tasks::reap() {
+  std::vector<End> ends;
+  for (const Processes::End& end : options_.processes.reap()) {
+    const ProcessPlan& plan = tasks_[end.index].plan;
+    End& told = ends.emplace_back(End{.plan = plan, .pid = end.pid});
+    for (const int worker : plan.ranks) {
+      WorkerSlot& slot = options_.control.slot(worker);
+      slot.result.task.peak_rss_bytes =
+          std::max(slot.result.task.peak_rss_bytes, end.peak_rss_bytes);
+      told.done = told.done && is_done(slot);
+      if (ended_well(slot)) continue;
+      WorkerFailure failure = describe_end(slot, end);
+      failure.rank = worker;
+      failure.step = slot.step.load();
+      told.failures.push_back(std::move(failure));
+    }
+    for (const int server : plan.servers) {
+      ServerSlot& slot = options_.control.server(server);
+      slot.task.peak_rss_bytes = std::max(slot.task.peak_rss_bytes, end.peak_rss_bytes);
+      told.done = told.done && is_done(slot);
+      if (ended_well(slot)) continue;
+      WorkerFailure failure = describe_end(slot, end);
+      failure.role = "server";
+      failure.rank = server;
+      told.failures.push_back(std::move(failure));
+    }
+  }
+  oom_kills_ = out_of_memory_kills();
+  return ends;
+}
+
+WorkerFailure Tasks::describe_end(const TaskSlot& slot, const Processes::End& end) const {
+  const Task& task = tasks_[end.index];
+  WorkerFailure failure;
+  failure.pid = end.pid;
+  failure.host = host_name();
+  failure.log = options_.log_of(task.plan).string();
+  if (slot.state.load() == WorkerState::failed) {
+    failure.code = static_cast<ErrorCode>(slot.error_code);
+    failure.message = slot.error.data();
+  } else if (!task.ended_because.empty()) {
+    failure.code = ErrorCode::timeout;
+    failure.message = task.ended_because;
+    failure.was_silent = true;
+  } else if (WIFSIGNALED(end.status)) {
+    failure.signal = WTERMSIG(end.status);
+    failure.out_of_memory = failure.signal == SIGKILL && out_of_memory_kills() > oom_kills_;
+  } else {
+    failure.message = fmt::format("ended with code {}", WEXITSTATUS(end.status));
+  }
+  return failure;
+}
+
+std::vector<std::string> Tasks::end_silent(Clock::time_point now) {
+  const bool was_stopped = now - std::exchange(last_look_, now) > kOwnSilence;
+  std::vector<std::string> words;
+  for (std::size_t index = 0; index < tasks_.size(); ++index) {
+    if (!options_.processes.is_running(index)) continue;
+    if (was_stopped) tasks_[index].pulse = Pulse(now);
+    if (auto word = look_at(index, now)) words.push_back(std::move(*word));
+  }
+  return words;
+}
+
+std::optional<std::string> Tasks::look_at(std::size_t index, Clock::time_point now) {
+  Task& task = tasks_[index];
+  const auto silence = task.pulse.silence(slot_of(task.plan).heartbeats.load(), now);
+  const double seconds = std::chrono::duration<double>(silence).count();
+  const ClusterOptions& cluster = options_.cluster;
+  if (seconds >= cluster.silence_lost_seconds && task.ended_because.empty()) {
+    task.ended_because = fmt::format("gave no sign of life for {:.0f} s and was ended",
+                                     cluster.silence_lost_seconds);
+    options_.processes.kill(index);
+  } else if (seconds >= cluster.silence_warn_seconds && !task.warned) {
+    task.warned = true;
+    return fmt::format(
+        "{} (pid {}) has given no sign of life for {:.0f} s; after {:.0f} s it is "
+        "declared lost",
+        name_of(task), options_.processes.pid(index), seconds, cluster.silence_lost_seconds);
+  } else if (seconds < 1 && std::exchange(task.warned, false)) {
+    return fmt::format("{} (pid {}) is back", name_of(task), options_.processes.pid(index));
+  }
+  return std::nullopt;
+}
+
+std::string Tasks::name_of(const Task& task) const {
+  if (task.plan.ranks.empty()) return fmt::format("server {}", task.plan.servers.front());
+  return fmt::format("worker {}", task.plan.ranks.front());
+}
+
+void Tasks::end_worker(int worker, const std::string& reason) {
+  for (std::size_t index = 0; index < tasks_.size(); ++index) {
+    const bool is_it = std::ranges::count(tasks_[index].plan.ranks, worker) > 0;
+    if (!is_it || !options_.processes.is_running(index)) continue;
+    if (tasks_[index].ended_because.empty()) tasks_[index].ended_because = reason;
+    options_.processes.kill(index);
+  }
+}
+
+void Tasks::end_all() {
+  ended_all_ = true;
+  for (std::size_t index = 0; index < tasks_.size(); ++index) options_.processes.kill(index);
+}
+
+std::size_t Tasks::running_servers() const {
+  std::size_t count = 0;
+  for (std::size_t index = 0; index < tasks_.size(); ++index) {
+    if (tasks_[index].plan.ranks.empty() && options_.processes.is_running(index)) ++count;
+  }
+  return count;
+}
+
+bool Tasks::runs_worker(int worker) const {
+  for (std::size_t index = 0; index < tasks_.size(); ++index) {
+    const bool is_it = std::ranges::count(tasks_[index].plan.ranks, worker) > 0;
+    if (is_it && options_.processes.is_running(index)) return true;
+  }
+  return false;
+}
+
+std::vector<RunStatus::Task> Tasks::list(const View& view) const {
+  std::vector<RunStatus::Task> all;
+  for (std::size_t index = 0; index < tasks_.size(); ++index) {
+    if (!options_.processes.is_running(index)) continue;
+    const std::int64_t pid = options_.processes.pid(index);
+    for (const int worker : tasks_[index].plan.ranks) {
+      all.push_back({.role = "worker", .number = worker, .rank = view.rank_of(worker), .pid = pid});
+    }
+    for (const int server : tasks_[index].plan.servers) {
+      all.push_back({.role = "server", .number = server, .rank = {}, .pid = pid});
+    }
+  }
+  return all;
+}
+
+}  // namespace cohort

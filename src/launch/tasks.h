@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cohort/job.h>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/pulse.h"
+#include "launch/control/control_block.h"
+#include "launch/failure.h"
+#include "launch/processes.h"
+#include "launch/run_status.h"
+
+namespace cohort {
+
+/// The processes of a run: started, watched for signs of life, and when they end badly described.
+class Tasks {
+ public:
+  struct Options {
+    const ClusterOptions& cluster;
+    ControlBlock& control;
+    Processes& processes;
+    std::function<std::filesystem::path(const ProcessPlan& plan)> log_of;
+  };
+
+  explicit Tasks(Options options);
+
+  void start(const ProcessPlan& plan);
+
+  struct End {
+    ProcessPlan plan;
+    pid_t pid = 0;
+    bool done = true;                          ///< All its tasks had said that they were done.
+    std::vector<WorkerFailure> failures = {};  ///< Of its tasks that did not end well.
+  };
+  /// Those that ended since the last call.
+  std::vector<End> reap();
+
+  /// Warns of tasks that give no sign of life, and ends those that have not for too long, so that
+  /// they count as lost. Returns what is to be told.
+  std::vector<std::string> end_silent(Clock::time_point now);
+
+  /// Ends a worker that is in the others' way; `reason` is what becomes known as the cause.
+  void end_worker(int worker, const std::string& reason);
+  /// Ends all; what becomes of them is nobody's failure.
+  void end_all();
+
+  std::size_t running() const { return options_.processes.running(); }
+  std::size_t running_servers() const;
+  bool runs_worker(int worker) const;
+  std::vector<RunStatus::Task> list(const View& view) const;
+
+ private:
+  struct Task {
+    ProcessPlan plan;
+    Pulse pulse;
+    bool warned = false;
+    std::string ended_because = {};  ///< By this process; empty: it was not.
+  };
+
+  bool ended_well(const TaskSlot& slot) const;
+  TaskSlot& slot_of(const ProcessPlan& plan) const;
+  std::string name_of(const Task& task) const;
+  void clear_slots(const ProcessPlan& plan) const;
+  WorkerFailure describe_end(const TaskSlot& slot, const Processes::End& end) const;
+  std::optional<std::string> look_at(std::size_t index, Clock::time_point now);
+
+  Options options_;
+  std::vector<Task> tasks_;  // By the processes' indices.
+  bool ended_all_ = false;
+  Clock::time_point last_look_ = Clock::now();
+  std::int64_t oom_kills_;
+};
+
+}  // namespace cohort
