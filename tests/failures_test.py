@@ -664,6 +664,18 @@ class ScaleTest(FailuresTest):
         self.assertLess(largest_difference(quiet / "model.safetensors",
                                            self.run_dir / "model.safetensors"), 1e-4)
 
+    def test_one_that_began_as_a_thread_of_its_own_process_may_get_others(self):
+        process, _ = self.start_long_training(
+            "--workers", 1, "--engine", "inproc", "--set", "cluster.replication=in-graph", workers=1)
+        answer = self.run_command("scale", self.run_dir, "--workers", 2)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        wait_until(lambda: len(self.history("group")[-1]["workers"]) == 2, "new group")
+        steps = len(self.losses())
+        wait_until(lambda: len(self.losses()) > steps + 3, "the new group trains")
+        process.send_signal(signal.SIGTERM)
+        self.assert_ends(process, 138)
+        self.assertEqual(self.history("lost"), [])
+
     def test_a_run_that_is_over_or_no_run_is_named(self):
         self.train()
         over = self.run_command("scale", self.run_dir, "--workers", 3)

@@ -53,6 +53,8 @@ def complaints_of(path, room, source):
             yield f'{where}: "{header}" is in no known folder'
         if other in LEVELS and "/" in header and other != room and LEVELS[other] >= LEVELS[room]:
             yield (f"{where}: {room} ({LEVELS[room]}) must not include {other} ({LEVELS[other]})")
+        if room in TORCH_FREE and other in LEVELS and "/" in header and other not in TORCH_FREE:
+            yield f"{where}: {room} must be free of torch, but includes {other}, which need not be"
         is_torch = other in {"torch", "ATen", "c10"} or header in TORCH_HEADERS
         if is_torch and room in TORCH_FREE:
             yield f"{where}: {room} must be free of torch, but includes {header}"

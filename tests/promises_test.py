@@ -6,7 +6,7 @@ import re
 import sys
 
 NAMES = re.compile(r"`([A-Z]\w+\.[A-Z]\w+|test_\w+|tests/\w+\.py)`")
-UNIT_TEST = re.compile(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", re.MULTILINE)
+UNIT_TEST = re.compile(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", re.MULTILINE)
 COMMAND_TEST = re.compile(r"def (test_\w+)")
 
 

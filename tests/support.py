@@ -130,7 +130,7 @@ class CohortTest(unittest.TestCase):
     def train(self, *words, **more):
         return self.run_command("train", self.job, "--run-dir", self.run_dir, *words, **more)
 
-    def start_long_training(self, *words, servers=0, **more):
+    def start_long_training(self, *words, workers=2, servers=0, **more):
         """A run that does not end by itself; returns it with its tasks, once they train."""
         process = self.start("train", self.job, "--run-dir", self.run_dir,
                              "--set", "train.epochs=0", "--set", "train.steps=100000000",
@@ -144,7 +144,7 @@ class CohortTest(unittest.TestCase):
 
         wait_until(trains, "the workers train")
         tasks = children_of(process.pid)
-        self.assertEqual(len(tasks), 2 + servers)
+        self.assertEqual(len(tasks), workers + servers)
         return process, tasks
 
     def summary(self):

@@ -23,7 +23,8 @@ class AllOrNone {
 
   void arrive();
 
-  /// Whether all had arrived before anybody asked: the same answer for all.
+  /// Whether all had arrived before anybody asked: the same answer for all who get one. A store
+  /// that is slow is asked again; throws Error(peer_lost) when it is gone, and with it the run.
   bool all_arrived();
 
  private:

@@ -1,5 +1,6 @@
 #include "cluster/all_or_none.h"
 
+#include <cohort/error.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -34,6 +35,45 @@ TEST(AllOrNone, KeepsDecisionsApart) {
   first.arrive();
   EXPECT_FALSE(second.all_arrived());
   EXPECT_TRUE(first.all_arrived());
+}
+
+/// Answers too late every other time, though it has done what it was asked to.
+class SlowStore : public Store {
+ public:
+  explicit SlowStore(Store& store) : store_(store) {}
+  void set(const std::string& key, const std::string& value) override { store_.set(key, value); }
+  std::string get(const std::string& key, Deadline deadline) override {
+    return store_.get(key, deadline);
+  }
+  std::int64_t add(const std::string& key, std::int64_t amount) override {
+    return in_time(store_.add(key, amount));
+  }
+  std::string set_once(const std::string& key, const std::string& value) override {
+    return in_time(store_.set_once(key, value));
+  }
+
+ private:
+  template <class T>
+  T in_time(T answer) {
+    if (calls_++ % 2 == 0) throw Error(ErrorCode::timeout, "too late");
+    return answer;
+  }
+
+  Store& store_;
+  int calls_ = 0;
+};
+
+TEST(AllOrNone, AsksAStoreThatIsSlowAgain) {
+  MemoryStore store;
+  SlowStore slow(store);
+  AllOrNone late(slow, "mean", 2), other(store, "mean", 2);
+  late.arrive();  // It counts, but nobody has said so.
+  other.arrive();
+  EXPECT_TRUE(late.all_arrived());
+  AllOrNone alone(slow, "another", 2), asks(store, "another", 2);
+  alone.arrive();
+  EXPECT_FALSE(alone.all_arrived());
+  EXPECT_FALSE(asks.all_arrived());
 }
 
 // The last one arrives while the others believe that it is lost.

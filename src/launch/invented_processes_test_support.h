@@ -26,7 +26,8 @@ class InventedWorker {
  public:
   /// What happens to the worker before it makes a step: the `life`-th process of worker `worker`
   /// (from 0) is about to make step `step` (from 1) in `view`; step 0 is before it has a group.
-  enum class Fate { lives, dies, falls_silent };
+  /// Who waits is asked again.
+  enum class Fate { lives, waits, dies, falls_silent };
   struct Moment {
     int worker = 0;
     int life = 0;
@@ -41,6 +42,7 @@ class InventedWorker {
     std::int64_t steps = 100;
     bool lockstep = true;  ///< Nobody makes a step before all others have made the one before.
     Plan plan;
+    std::atomic<int>* reaped = nullptr;  ///< Counts the ends that the launcher has seen.
   };
 
   InventedWorker(const World& world, int worker, int life, std::int64_t first_epoch)
@@ -72,7 +74,11 @@ class InventedWorker {
   }
 
   void meet_fate(std::int64_t step, const View& view, const std::stop_token& killed) {
-    const Fate fate = world_.plan({.worker = worker_, .life = life_, .step = step, .view = view});
+    const auto ask = [&] {
+      return world_.plan({.worker = worker_, .life = life_, .step = step, .view = view});
+    };
+    Fate fate = ask();
+    for (; fate == Fate::waits; fate = ask()) breathe(killed);
     if (fate == Fate::dies) throw Death();
     while (fate == Fate::falls_silent && !killed.stop_requested()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -165,6 +171,7 @@ class InventedProcesses : public Processes {
   std::vector<End> reap() override {
     const std::lock_guard lock(mutex_);
     for (const End& end : ended_) running_[end.index] = false;
+    if (world_.reaped != nullptr) *world_.reaped += static_cast<int>(ended_.size());
     return std::exchange(ended_, {});
   }
 

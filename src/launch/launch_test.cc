@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include <barrier>
-#include <latch>
+#include <mutex>
+#include <set>
 
 #include "cluster/prefix_store.h"
 #include "launch/invented_processes_test_support.h"
@@ -43,7 +43,8 @@ class LaunchTest : public testing::Test {
                                  .store = store_,
                                  .steps = kSteps,
                                  .lockstep = traits_.lockstep,
-                                 .plan = plan});
+                                 .plan = plan,
+                                 .reaped = &reaped_});
     RunOptions quiet;
     quiet.quiet = true;
     Progress progress(quiet, control_, kWorkers);
@@ -78,6 +79,19 @@ class LaunchTest : public testing::Test {
     });
   }
 
+  /// Dies when as many have come here.
+  Fate dies_with_others(const Moment& moment, int others) {
+    const std::lock_guard lock(mutex_);
+    dying_.insert(moment.worker);
+    return static_cast<int>(dying_.size()) == others ? Fate::dies : Fate::waits;
+  }
+
+  bool all_train() const {
+    return std::ranges::all_of(control_.slots(), [](const WorkerSlot& slot) {
+      return slot.state.load() == WorkerState::training;
+    });
+  }
+
   static std::vector<int> ranks_of(const std::vector<WorkerFailure>& failures) {
     std::vector<int> ranks;
     for (const WorkerFailure& failure : failures) ranks.push_back(failure.rank);
@@ -90,6 +104,9 @@ class LaunchTest : public testing::Test {
   MemoryStore store_;
   std::vector<ProcessPlan> plans_;
   std::vector<int> starts_;  // Processes that each worker has had.
+  std::atomic<int> reaped_ = 0;
+  std::mutex mutex_;
+  std::set<int> dying_;
 };
 
 TEST_F(LaunchTest, NothingHappensToWorkersToWhomNothingHappens) {
@@ -102,12 +119,10 @@ TEST_F(LaunchTest, NothingHappensToWorkersToWhomNothingHappens) {
 }
 
 TEST_F(LaunchTest, TwoDeathsAtOnceAreTwoReplacements) {
-  std::barrier together(2);
   const LaunchResult result = launch([&](const Moment& moment) {
-    const bool dies =
-        moment.life == 0 && moment.step == 10 && (moment.worker == 1 || moment.worker == 2);
-    if (dies) together.arrive_and_wait();
-    return dies ? Fate::dies : Fate::lives;
+    const bool is_meant = moment.worker == 1 || moment.worker == 2;
+    return moment.life == 0 && moment.step == 10 && is_meant ? dies_with_others(moment, 2)
+                                                             : Fate::lives;
   });
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_THAT(ranks_of(result.recovered), UnorderedElementsAre(1, 2));
@@ -121,11 +136,9 @@ TEST_F(LaunchTest, TwoDeathsAtOnceAreTwoReplacements) {
 // The chief too: whoever has come furthest takes over.
 TEST_F(LaunchTest, AllButOneMayDieAtOnce) {
   cluster_.max_restarts = 3;
-  std::barrier together(3);
   const LaunchResult result = launch([&](const Moment& moment) {
-    const bool dies = moment.life == 0 && moment.step == 10 && moment.worker != 3;
-    if (dies) together.arrive_and_wait();
-    return dies ? Fate::dies : Fate::lives;
+    const bool is_meant = moment.life == 0 && moment.step == 10 && moment.worker != 3;
+    return is_meant ? dies_with_others(moment, 3) : Fate::lives;
   });
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_THAT(starts_, ElementsAre(2, 2, 2, 1));
@@ -134,13 +147,16 @@ TEST_F(LaunchTest, AllButOneMayDieAtOnce) {
 }
 
 TEST_F(LaunchTest, ADeathWhileAnotherIsBeingReplaced) {
-  std::atomic<bool> replaced = false;
+  std::atomic<bool> died = false, replaced = false;
   const LaunchResult result = launch([&](const Moment& moment) {
-    if (moment.worker == 1 && moment.life == 0 && moment.step == 10) return Fate::dies;
-    // The new process of worker 1 has no group yet: the others are on their way to it.
+    if (moment.worker == 1 && moment.life == 0 && moment.step == 10) {
+      died = true;
+      return Fate::dies;
+    }
+    // The new process of worker 1 has no group yet, since worker 3 does not come to it.
     if (moment.worker == 1 && moment.life == 1 && moment.step == 0) replaced = true;
-    const bool meanwhile = moment.worker == 3 && moment.life == 0 && replaced;
-    return meanwhile ? Fate::dies : Fate::lives;
+    if (moment.worker != 3 || moment.life != 0 || moment.step != 0 || !died) return Fate::lives;
+    return replaced ? Fate::dies : Fate::waits;
   });
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_THAT(ranks_of(result.recovered), ElementsAre(1, 3));
@@ -160,8 +176,9 @@ TEST_F(LaunchTest, AReplacementThatDiesBeforeItIsThereIsReplaced) {
 }
 
 TEST_F(LaunchTest, WhoFallsSilentIsEndedAndReplaced) {
-  cluster_.silence_warn_seconds = 0.2;
-  cluster_.silence_lost_seconds = 0.5;
+  // Longer than what the launcher takes for a pause of its own.
+  cluster_.silence_warn_seconds = 1;
+  cluster_.silence_lost_seconds = 3;
   const LaunchResult result = launch([&](const Moment& moment) {
     const bool silent = moment.worker == 2 && moment.life == 0 && moment.step == 10;
     return silent ? Fate::falls_silent : Fate::lives;
@@ -208,10 +225,14 @@ TEST_F(LaunchTest, WhereALossStopsNobodyTheOthersAreNotBroken) {
   cluster_.max_restarts = 0;
   cluster_.min_workers = 1;
   const LaunchResult result = launch([&](const Moment& moment) {
-    return moment.worker == 1 && moment.step == 10 ? Fate::dies : Fate::lives;
+    if (moment.worker == 1 && moment.step == 10) return all_train() ? Fate::dies : Fate::waits;
+    // The others are in the middle of it when the launcher sees the loss.
+    return moment.step == 20 && reaped_ == 0 ? Fate::waits : Fate::lives;
   });
   EXPECT_THAT(result.failures, IsEmpty());
+  EXPECT_THAT(ranks_of(result.recovered), ElementsAre(1));
   EXPECT_FALSE(control_.is_broken(1));
+  EXPECT_EQ(last_view().epoch, 1);
   for (const int worker : {0, 2, 3}) EXPECT_EQ(control_.slot(worker).step.load(), kSteps);
 }
 
@@ -219,9 +240,7 @@ TEST_F(LaunchTest, ASignalStopsAllAfterTheSameStepOnceTheChiefHasSaved) {
   const LaunchResult result = launch([&](const Moment& moment) {
     if (moment.worker == 2 && moment.step == 10) ::kill(::getpid(), SIGTERM);
     // Nobody can be through before the signal is seen.
-    const bool waits = moment.step == 40 && !control_.stop_requested();
-    while (waits && !control_.stop_requested()) std::this_thread::yield();
-    return Fate::lives;
+    return moment.step == 40 && !control_.stop_requested() ? Fate::waits : Fate::lives;
   });
   EXPECT_EQ(result.signal, SIGTERM);
   EXPECT_THAT(result.failures, IsEmpty());

@@ -315,6 +315,31 @@ TEST_P(Conformance, AMessageMovesOnWhileItsSenderWaitsForAnother) {
   });
 }
 
+// The other one has not begun to receive the message, nor to send one.
+TEST_P(Conformance, ADeadlineAndACloseCountWhileAMessageToAnotherIsUnfinished) {
+  for (const bool closes : {false, true}) {
+    run(3, [&](Transport& transport) {
+      if (transport.rank() != 0) return wait_until_gone(transport, 0);
+      const Bytes sent(kLarge);
+      Bytes received(8);
+      const auto outgoing = transport.isend(1, 1, sent);
+      const auto incoming = transport.irecv(2, 1, received);
+      std::jthread closer;
+      if (closes) closer = std::jthread([&] { transport.close(); });
+      try {
+        transport.wait(*incoming, closes ? soon() : Deadline::in_seconds(0.05));
+        ADD_FAILURE() << "received";
+      } catch (const Error& error) {
+        if (!closes) {
+          EXPECT_EQ(error.code(), ErrorCode::timeout) << error.what();
+          EXPECT_EQ(error.rank(), 2) << error.what();
+        }
+      }
+      transport.close();  // Before the bytes go.
+    });
+  }
+}
+
 TEST_P(Conformance, ACloseEndsWhatAnotherThreadWaitsFor) {
   run(2, [](Transport& transport) {
     if (transport.rank() == 1) return wait_until_gone(transport, 0);
@@ -342,8 +367,12 @@ std::unique_ptr<Meeting> meet_gloo(int size) {
   return std::make_unique<GlooMeeting>(size);
 }
 
-std::unique_ptr<Meeting> meet_composed(int size) {
-  return std::make_unique<ComposedMeeting>(size);
+/// Two ranks on each host, or every other one on the same.
+std::unique_ptr<Meeting> meet_composed_pairs(int size) {
+  return std::make_unique<ComposedMeeting>(size, [](int rank) { return rank / 2; });
+}
+std::unique_ptr<Meeting> meet_composed_in_turn(int size) {
+  return std::make_unique<ComposedMeeting>(size, [](int rank) { return rank % 2; });
 }
 
 std::string group_name(const ::testing::TestParamInfo<TestGroup>& test) {
@@ -351,17 +380,17 @@ std::string group_name(const ::testing::TestParamInfo<TestGroup>& test) {
 }
 
 // To test a transport, add a line.
-INSTANTIATE_TEST_SUITE_P(Transports, Conformance,
-                         ::testing::Values(TestGroup{"InprocThreads", meet_inproc, false},
-                                           TestGroup{"ShmThreads", meet_shm, false},
-                                           TestGroup{"ShmSmallRingsThreads",
-                                                     meet_shm_with_small_rings, false},
-                                           TestGroup{"ShmProcesses", meet_shm, true},
-                                           TestGroup{"GlooThreads", meet_gloo, false},
-                                           TestGroup{"GlooProcesses", meet_gloo, true},
-                                           TestGroup{"ComposedThreads", meet_composed, false},
-                                           TestGroup{"ComposedProcesses", meet_composed, true}),
-                         group_name);
+INSTANTIATE_TEST_SUITE_P(
+    Transports, Conformance,
+    ::testing::Values(TestGroup{"InprocThreads", meet_inproc, false},
+                      TestGroup{"ShmThreads", meet_shm, false},
+                      TestGroup{"ShmSmallRingsThreads", meet_shm_with_small_rings, false},
+                      TestGroup{"ShmProcesses", meet_shm, true},
+                      TestGroup{"GlooThreads", meet_gloo, false},
+                      TestGroup{"GlooProcesses", meet_gloo, true},
+                      TestGroup{"ComposedPairsThreads", meet_composed_pairs, false},
+                      TestGroup{"ComposedInTurnProcesses", meet_composed_in_turn, true}),
+    group_name);
 
 /// Ranks 0 and 1 survive rank 2, which is a process and gets a signal.
 class Death : public ::testing::TestWithParam<TestGroup> {
@@ -389,6 +418,19 @@ TEST_P(Death, AKilledPeerIsNamedAndTheOthersGoOn) {
     expect_stays_failed(transport, kVictim);
     const int rank = transport.rank();
     EXPECT_EQ(exchange(transport, 1 - rank, 7, pattern(100'000, rank)), pattern(100'000, 1 - rank));
+  });
+}
+
+TEST_P(Death, AKilledPeerIsNamedWhileAMessageToAnotherIsUnfinished) {
+  run(SIGKILL, [](Transport& transport) {
+    const int other = 1 - transport.rank();
+    const Bytes bytes = pattern(kLarge, 1);
+    Bytes theirs(kLarge);
+    const auto outgoing = transport.isend(other, 3, bytes);
+    EXPECT_EQ(failed_receive(transport, kVictim, soon()), ErrorCode::peer_lost);
+    transport.wait(*transport.irecv(other, 3, theirs), soon());
+    transport.wait(*outgoing, soon());
+    EXPECT_EQ(theirs, bytes);
   });
 }
 
@@ -473,17 +515,19 @@ TEST_P(DeathWithinAMessage, ASenderIsNamed) {
   run(start_receive, start_send);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, DeathWithinAMessage,
-                         ::testing::Values(TestGroup{"Shm", meet_shm, true},
-                                           TestGroup{"Gloo", meet_gloo, true},
-                                           TestGroup{"Composed", meet_composed, true}),
-                         group_name);
+INSTANTIATE_TEST_SUITE_P(
+    Transports, DeathWithinAMessage,
+    ::testing::Values(TestGroup{"Shm", meet_shm, true}, TestGroup{"Gloo", meet_gloo, true},
+                      TestGroup{"ComposedPairs", meet_composed_pairs, true},
+                      TestGroup{"ComposedInTurn", meet_composed_in_turn, true}),
+    group_name);
 
-INSTANTIATE_TEST_SUITE_P(Transports, Death,
-                         ::testing::Values(TestGroup{"Shm", meet_shm, true},
-                                           TestGroup{"Gloo", meet_gloo, true},
-                                           TestGroup{"Composed", meet_composed, true}),
-                         group_name);
+INSTANTIATE_TEST_SUITE_P(
+    Transports, Death,
+    ::testing::Values(TestGroup{"Shm", meet_shm, true}, TestGroup{"Gloo", meet_gloo, true},
+                      TestGroup{"ComposedPairs", meet_composed_pairs, true},
+                      TestGroup{"ComposedInTurn", meet_composed_in_turn, true}),
+    group_name);
 
 }  // namespace
 }  // namespace cohort

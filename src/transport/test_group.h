@@ -117,18 +117,23 @@ class GlooMeeting : public Meeting {
   StoreServer server_;
 };
 
-/// Ranks of several hosts, as far as they know: two on each.
+/// Ranks of several hosts, as far as they know.
 class ComposedMeeting : public Meeting {
  public:
-  explicit ComposedMeeting(int size)
-      : size_(size), server_("127.0.0.1", 0), ends_(static_cast<std::size_t>(size)) {}
+  using HostOf = int (*)(int rank);
+
+  ComposedMeeting(int size, HostOf host_of)
+      : size_(size),
+        host_of_(host_of),
+        server_("127.0.0.1", 0),
+        ends_(static_cast<std::size_t>(size)) {}
 
   void begin(const std::vector<pid_t>&) override { server_.start(); }
 
   std::unique_ptr<Transport> connect(int rank) override {
     const Deadline deadline = Deadline::in_seconds(60);
     Peers peers{.rank = rank, .hosts = {}};
-    for (int i = 0; i < size_; ++i) peers.hosts.push_back(i / 2);
+    for (int i = 0; i < size_; ++i) peers.hosts.push_back(host_of_(i));
     End& end = ends_[static_cast<std::size_t>(rank)];
     end.store = std::make_unique<TcpStore>("127.0.0.1", server_.port(), deadline);
     const EngineOptions options{
@@ -144,6 +149,7 @@ class ComposedMeeting : public Meeting {
   };
 
   int size_;
+  HostOf host_of_;
   StoreServer server_;
   std::vector<End> ends_;
 };

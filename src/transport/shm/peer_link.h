@@ -49,8 +49,11 @@ class PeerLink {
   bool move_out();
   bool move_in();
 
-  /// Whether a send or a receive is under way.
-  bool is_busy() const { return !failed() && (!sends_.empty() || !receives_.empty() || arriving_); }
+  /// Whether something may move that was begun here. A message nobody has asked for may not.
+  bool is_busy() const {
+    const bool arrives = arriving_ && (arriving_->receive || arriving_->kept != nullptr);
+    return !failed() && (!sends_.empty() || !receives_.empty() || arrives);
+  }
 
   /// Keeps a message aside if its sender may be stuck because the ring is full. True if it did.
   bool unblock_sender();
