@@ -13,6 +13,7 @@
 #include "cluster/tcp_store.h"
 #include "server/run_server.h"
 #include "server/server_client.h"
+#include "train/compute_threads.h"
 
 namespace cohort {
 namespace {
@@ -75,6 +76,7 @@ template <class Body>
 void in_child(int number, Body&& body) {
   if (fork() != 0) return;
   die_with_parent();
+  keep_large_blocks();  // As every process of a run does.
   try {
     body();
     _exit(0);

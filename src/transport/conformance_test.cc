@@ -12,7 +12,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
+/// More than rings and sockets hold. Sanitizers take their time for every byte.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t kLarge = 16 << 20;
+#else
 constexpr std::size_t kLarge = 64 << 20;
+#endif
 
 using Bytes = std::vector<std::byte>;
 
