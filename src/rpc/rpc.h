@@ -68,7 +68,7 @@ class RpcServer {
 };
 
 /// Messages of up to so many bytes are small: as one message each they are quicker than as streams.
-inline constexpr std::size_t kSmallMessage = 512 << 10;
+inline constexpr std::size_t kSmallMessage = 2 << 20;
 inline constexpr std::size_t kReplyOfAnySize = std::numeric_limits<std::size_t>::max();
 
 /// A connection to an RpcServer. Any thread may use it; several calls may be under way.
