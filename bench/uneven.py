@@ -43,17 +43,28 @@ def quarter_of_a_core():
 
 
 def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as children:
-        return [int(child) for child in children.read().split()]
+    """Of all threads of a process; none where it, or a thread, has just ended."""
+    found = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, pathlib.Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
+    except OSError:
+        pass
+    return found
+
+
+def tasks_of(command):
+    """Workers of the run that the process `command` has started: its launcher's children."""
+    return [task for launcher in children_of(command) for task in children_of(launcher)]
 
 
 def idle_shares(command, job, folder, words):
     with quarter_of_a_core() as hold:
         process = subprocess.Popen([command, "train", job, "--workers", "4", "--quiet", "--run-dir",
                                     folder, "--set", "train.validate=never", *words])
-        while len(children_of(process.pid)) <= SLOW:
+        while len(tasks_of(process.pid)) <= SLOW:
             time.sleep(0.001)
-        hold(children_of(process.pid)[SLOW])
+        hold(tasks_of(process.pid)[SLOW])
         if process.wait() != 0:
             raise SystemExit(f"{words} failed")
     summary = json.loads(pathlib.Path(folder, "summary.json").read_text())

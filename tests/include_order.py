@@ -24,18 +24,20 @@ LEVELS = {
     "events": 4,
     "data": 4,
     "model": 4,
+    "artefact": 5,
     "launch": 5,
     "strategy": 5,
     "job": 6,
     "train": 7,
     "bench": 9,
+    "score": 9,
     "chaos": 9,
     "cli": 10,
 }
 TORCH_FREE = {"base", "kernel", "kinds", "cluster", "compression", "optimizer", "transport", "rpc", "collective",
               "server", "gossip", "launch", "checkpoint", "events", "chaos"}
 # Public headers that bring torch with them.
-TORCH_HEADERS = {"cohort/dataset.h", "cohort/model.h", "cohort/cohort.h"}
+TORCH_HEADERS = {"cohort/dataset.h", "cohort/loaded_model.h", "cohort/model.h", "cohort/cohort.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 

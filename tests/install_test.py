@@ -37,6 +37,7 @@ class InstallTest(unittest.TestCase):
                 variables.pop(name, None)
             output = run(folder / "build" / "own_model", "2", cwd=folder, env=variables)
             last = output.strip().splitlines()[-1]
+            self.assertRegex(output, r"the point \(0.3, 0.2\) is on spiral [01]\n")
             self.assertRegex(last, r"^accuracy (0\.9\d*|1\.0*) after 1200 steps$")
             # Its first line is a call that starts it anew where OpenMP's threads would spin.
             env = json.loads(next((folder / "runs").glob("*/env.json")).read_text())

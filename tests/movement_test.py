@@ -10,7 +10,7 @@ import signal
 import unittest
 
 from read_safetensors import arrays
-from support import CohortTest, children_of, state_of, wait_until
+from support import CohortTest, tasks_of, state_of, wait_until
 
 STEPS = 200
 WORKERS = 4
@@ -195,10 +195,10 @@ class WhoeverDoesThePieces(MovementTest):
                     process = self.start_run(*LOOSE[name], "--workers", 2, "--faults", faults,
                                              *setting(f"train.steps={steps}"))
                     wait_until(lambda: self.are_stopped(0, 1), "both stop")
-                    tasks = len(children_of(process.pid))
+                    tasks = len(tasks_of(process.pid))
                     answer = self.run_command("scale", self.run_dir, "--workers", 4)
                     self.assertEqual(answer.returncode, 0, answer.stderr)
-                    wait_until(lambda: len(children_of(process.pid)) == tasks + 2, "two start")
+                    wait_until(lambda: len(tasks_of(process.pid)) == tasks + 2, "two start")
                     for worker in (0, 1):
                         os.kill(self.pid_of(worker), signal.SIGCONT)
                     # Updates are late by two steps, and more where every other one is pushed.

@@ -12,7 +12,7 @@ COMMAND_TEST = re.compile(r"def (test_\w+)")
 
 def existing_tests(root):
     tests = {f"tests/{path.name}" for path in (root / "tests").glob("*.py")}
-    for path in (root / "src").rglob("*_test.cc"):
+    for path in [*(root / "src").rglob("*_test.cc"), *(root / "tests").glob("*_test.cc")]:
         tests |= {f"{suite}.{name}" for suite, name in UNIT_TEST.findall(path.read_text())}
     for path in (root / "tests").glob("*_test.py"):
         tests |= set(COMMAND_TEST.findall(path.read_text()))

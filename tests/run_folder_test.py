@@ -21,7 +21,7 @@ class RunFolderTest(CohortTest):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         names = {path.name for path in self.run_dir.iterdir()}
         self.assertLessEqual({"config.toml", "env.json", "summary.json", "metrics.jsonl",
-                              "model.safetensors", "trace.json", "logs"}, names)
+                              "model.safetensors", "model.json", "trace.json", "logs"}, names)
         self.assertEqual({p.name for p in (self.run_dir / "logs").iterdir()},
                          {"worker-0.log", "worker-1.log"})
         self.check_summary()

@@ -4,7 +4,7 @@ import os
 import signal
 import unittest
 
-from support import CohortTest, children_of
+from support import CohortTest, tasks_of
 
 # 4 M parameters: with momentum and the gradients of three workers about 85 MB of shared memory.
 LARGE = ["--set", 'model.layers=[{type="linear", out=2048}, {type="relu"}, '
@@ -16,7 +16,7 @@ LARGE = ["--set", 'model.layers=[{type="linear", out=2048}, {type="relu"}, '
 def shared_memory(launcher):
     """Bytes of all memory that the tasks of a run share, by what the kernel has taken for it."""
     files = {}
-    for pid in children_of(launcher):
+    for pid in tasks_of(launcher):
         try:
             for fd in os.listdir(f"/proc/{pid}/fd"):
                 path = f"/proc/{pid}/fd/{fd}"

@@ -29,6 +29,12 @@ class StopTest(CohortTest):
     def said_stopping(self, process):
         return "stopping" in process.stdout.readline()
 
+    def test_a_signal_that_a_run_was_started_to_ignore_does_not_stop_it(self):
+        process, _ = self.start_long_training(prefix=["nohup"])
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGINT)
+        self.assert_ends(process, 130)  # 129, if the first had been taken.
+
     def test_the_launchers_death_takes_its_workers_along(self):
         process, workers = self.start_long_training()
         process.kill()

@@ -4,7 +4,7 @@ import os
 import signal
 import unittest
 
-from support import CohortTest, children_of, wait_until
+from support import CohortTest, tasks_of, wait_until
 
 
 class RefusedTest(CohortTest):
@@ -118,7 +118,7 @@ class LostServerTest(CohortTest):
         metrics = self.run_dir / "metrics.jsonl"
         wait_until(lambda: metrics.exists() and len(metrics.read_text().splitlines()) > 3,
                    "the workers train")
-        tasks = children_of(process.pid)
+        tasks = tasks_of(process.pid)
         self.assertEqual(len(tasks), 4)
         os.kill(tasks[3], signal.SIGKILL)  # Workers are started first.
         said = self.assert_ends(process, 138)

@@ -10,6 +10,9 @@ import tempfile
 import time
 import unittest
 
+# A script's background job ignores Ctrl-C, and with it all that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 COMMAND = os.environ["COHORT_COMMAND"]
 SOURCE = pathlib.Path(os.environ["COHORT_SOURCE"])
 LIMIT = 120  # Seconds any one command may take; reached only by a hang.
@@ -62,11 +65,20 @@ def is_running(pid):
 
 
 def children_of(pid):
+    """Of all threads of a process; none where it, or a thread, has just ended."""
+    found = []
     try:
-        with open(f"/proc/{pid}/task/{pid}/children") as children:
-            return [int(child) for child in children.read().split()]
-    except FileNotFoundError:
-        return []
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as children:
+                found += map(int, children.read().split())
+    except OSError:
+        pass
+    return found
+
+
+def tasks_of(command):
+    """Workers and servers of the run that the process `command` has started: its launcher's children."""
+    return [task for launcher in children_of(command) for task in children_of(launcher)]
 
 
 def wait_until(condition, what):
@@ -143,7 +155,7 @@ class CohortTest(unittest.TestCase):
             return metrics.exists() and len(metrics.read_text().splitlines()) > 3
 
         wait_until(trains, "the workers train")
-        tasks = children_of(process.pid)
+        tasks = tasks_of(process.pid)
         self.assertEqual(len(tasks), workers + servers)
         return process, tasks
 

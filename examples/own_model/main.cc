@@ -57,7 +57,8 @@ int main(int argc, char** argv) {
   cohort::Job job;
   job.name = "spirals";
   job.seed = 7;
-  job.model.make = [] { return cohort::wrap(std::make_shared<Net>()); };
+  const auto make = [] { return cohort::wrap(std::make_shared<Net>()); };
+  job.model.make = make;
   job.data.own_train = std::make_shared<Spirals>(2000, 0.0);
   job.data.own_validation = std::make_shared<Spirals>(500, 0.5);
   job.train.own_loss = smoothed_loss;
@@ -68,8 +69,14 @@ int main(int argc, char** argv) {
 
   try {
     const cohort::Summary summary = cohort::train(job);
+    if (summary.exit_code != 0) return summary.exit_code;
+
+    // The module is this program's own, so it gives one, and the run's folder the trained weights.
+    cohort::LoadedModel model = cohort::load_model(summary.run_dir, make);
+    const cohort::Prediction point = model.predict(cohort::NumberRow{0.3, 0.2});
+    std::printf("the point (0.3, 0.2) is on spiral %s\n", point.class_name.c_str());
     std::printf("accuracy %.3f after %ld steps\n", summary.accuracy.value_or(0), summary.steps);
-    return summary.exit_code;
+    return 0;
   } catch (const cohort::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 2;

@@ -7,5 +7,7 @@
 #include <cohort/error.h>
 #include <cohort/job.h>
 #include <cohort/kernels.h>
+#include <cohort/loaded_model.h>
 #include <cohort/model.h>
+#include <cohort/run.h>
 #include <cohort/train.h>

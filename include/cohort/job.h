@@ -56,12 +56,14 @@ struct DataOptions {
   double validation_fraction = 0.1;  ///< That part, for kinds with no validation file.
   std::string target = {};           ///< csv: the column to predict; default: the last.
   bool header = true;                ///< csv: the first line names the columns.
-  std::string task = "digits";   ///< generated: digits, blobs, regression. csv: classes, values.
-  std::int64_t samples = 10000;  ///< generated.
-  std::int64_t features = 0;     ///< generated, libsvm (0: the largest index seen).
-  std::int64_t classes = 0;      ///< generated; 0: the task's own number.
-  std::int64_t context = 128;    ///< text: characters the model sees.
-  double noise = 0.1;            ///< generated.
+  std::string task = "digits";    ///< generated: digits, blobs, regression. csv: classes, values.
+  std::int64_t samples = 10000;   ///< generated.
+  std::int64_t features = 0;      ///< generated, libsvm (0: the largest index seen).
+  std::int64_t classes = 0;       ///< generated; 0: the task's own number.
+  std::int64_t context = 128;     ///< text: characters the model sees.
+  double noise = 0.1;             ///< generated.
+  std::string unknown = "error";  ///< csv, libsvm, text: classes and characters never seen in
+                                  ///< training: error, accept.
   std::shared_ptr<const Dataset> own_train = {};  ///< A program's own dataset, instead of a kind.
   std::shared_ptr<const Dataset> own_validation = {};
 };
@@ -124,6 +126,7 @@ struct StrategyOptions {
 
   std::string algorithm = "auto";       ///< allreduce: ring, direct, tree, auto.
   std::int64_t bucket_bytes = 4 << 20;  ///< allreduce: gradients travel in pieces of this size.
+  bool factors = false;  ///< allreduce: linear layers' factors travel where they are smaller.
 
   std::string consistency = "sync";  ///< parameter-server: sync, async, bounded, k-of-n.
   std::int64_t staleness = 8;        ///< bounded: steps the fastest may be ahead of the slowest.

@@ -16,6 +16,9 @@ namespace cohort {
 /// `threads` is how many the program, or each of its workers, computes with; 0: one per core, or
 /// OMP_NUM_THREADS. With 1 there is less to set, and more programs need not be started anew.
 ///
+/// It is also where cohort::start() lets a copy of the program become the launcher of a run
+/// (cohort/run.h): main gets no further in that copy.
+///
 /// COHORT_KERNELS=off in the environment forbids to start the program anew.
 void use_fast_kernels(int threads = 0);
 

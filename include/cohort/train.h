@@ -84,10 +84,12 @@ struct RunOptions {
   std::string faults = {};
 };
 
-/// Trains `job` and returns when it is over. Starts the job's workers by fork(), so call it before
-/// the program starts threads of its own; the workers run the job's functions, the caller's
-/// process only watches them. Throws Error for a wrong job; a run that started and failed is
-/// reported in Summary::status, ::failures and ::exit_code.
+/// Trains `job` and returns when it is over: start() and Run::wait() of cohort/run.h, with this
+/// process' signals and its launch environment (RANK, WORLD_SIZE …). The workers run the job's
+/// functions in processes of their own; the caller's only waits for them, and its thread settings
+/// stay as they are. (No other thread may be within a computation of several BLAS threads when it
+/// is called; a program whose threads compute uses start().) Throws Error for a wrong job; a run
+/// that started and failed is reported in Summary::status, ::failures and ::exit_code.
 Summary train(const Job& job, const RunOptions& options = {});
 
 }  // namespace cohort

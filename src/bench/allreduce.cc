@@ -41,7 +41,7 @@ std::string metric_name(const Case& one_case, std::size_t bytes) {
   return fmt::format("sum of {}, {} ranks{}", size_name(bytes), one_case.workers, where);
 }
 
-std::vector<Reading> read_sums(const Run& run) {
+std::vector<Reading> read_sums(const Measurement& run) {
   std::vector<std::pair<std::size_t, double>> sums;
   for (const auto& [bytes, seconds] : run.lines.at(0).items()) {
     sums.emplace_back(std::stoul(bytes), seconds.get<double>());

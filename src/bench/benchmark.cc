@@ -123,7 +123,7 @@ class Rounds {
   std::string take(const Finished& finished, const Case& one_case, const Contender& contender,
                    int round) {
     try {
-      Run run{one_case, contender, {}, finished.started_at};
+      Measurement run{one_case, contender, {}, finished.started_at};
       for (const auto& output : finished.outputs) {
         run.lines.push_back(parse_json(output));
         if (run.lines.back().is_discarded()) return "printed no line of JSON that can be read";

@@ -43,7 +43,7 @@ struct LeftOut {
 };
 
 /// What a contender's processes said in one round of one case.
-struct Run {
+struct Measurement {
   const Case& what;
   const Contender& who;
   std::vector<nlohmann::json> lines;  ///< One of each program of the group.
@@ -62,7 +62,7 @@ struct Benchmark {
   std::vector<Contender> contenders;  ///< The first is the reference of all ratios.
   std::vector<LeftOut> left_out;
   std::vector<std::string> notes = {};  ///< Said above the table, such as a peer's version.
-  std::function<std::vector<Reading>(const Run&)> read;
+  std::function<std::vector<Reading>(const Measurement&)> read;
   std::function<std::string(const Results&)> conclude = {};  ///< What to say below the table.
 };
 

@@ -30,7 +30,7 @@ Benchmark example() {
   benchmark.cases = {{"small", 1, {}}, {"large", 1, {}}};
   benchmark.contenders = {saying("us", R"({"t": 1})"), saying("them", R"({"t": 3})")};
   benchmark.left_out = {{"others", "others (package libothers)"}};
-  benchmark.read = [](const Run& run) {
+  benchmark.read = [](const Measurement& run) {
     const Metric metric{run.what.name, Unit::seconds};
     return std::vector<Reading>{{metric, run.who.label, run.lines.at(0).at("t").get<double>()}};
   };

@@ -35,7 +35,7 @@ Contender cohort_itself() {
   return {"cohort", kWithout, group};
 }
 
-std::vector<Reading> read_run(const Run& run) {
+std::vector<Reading> read_run(const Measurement& run) {
   const nlohmann::json& line = run.lines.front();
   const std::string& network = run.what.name;
   const Metric seconds{network + ": writing one in the background", Unit::seconds};

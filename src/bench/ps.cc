@@ -38,7 +38,7 @@ std::string metric_name(const Case& one_case, const std::string& call, std::size
                      counted(one_case.words[0], "worker"), counted(one_case.words[1], "server"));
 }
 
-std::vector<Reading> read_timings(const Run& run) {
+std::vector<Reading> read_timings(const Measurement& run) {
   std::vector<Reading> readings;
   for (const std::string& call : server_call_names()) {
     std::vector<std::pair<std::size_t, double>> sizes;

@@ -24,19 +24,19 @@ const std::vector<TimedNetwork> kNetworks = {
 
 constexpr const char* kReference = "Cohort";
 
-double sum_of(const Run& run, const char* field) {
+double sum_of(const Measurement& run, const char* field) {
   double sum = 0;
   for (const auto& line : run.lines) sum += line.at(field).get<double>();
   return sum;
 }
 
-double most_of(const Run& run, const char* field) {
+double most_of(const Measurement& run, const char* field) {
   double most = 0;
   for (const auto& line : run.lines) most = std::max(most, line.at(field).get<double>());
   return most;
 }
 
-Reading start_reading(const Run& run) {
+Reading start_reading(const Measurement& run) {
   // Cohort starts one worker and two; each is a line of its own.
   const bool alone = run.what.workers == 1 && run.who.own;
   const std::string label = run.who.label + (alone ? ", 1 worker" : "");
@@ -44,7 +44,7 @@ Reading start_reading(const Run& run) {
   return {metric, label, most_of(run, "first_step_at") - run.started_at};
 }
 
-std::vector<Reading> read_training(const Run& run) {
+std::vector<Reading> read_training(const Measurement& run) {
   const std::string& network = run.what.name;
   const Metric one_worker{network + ", 1 worker: training", Unit::samples_per_second};
   const Metric two_workers{network + ", 2 workers: training", Unit::samples_per_second};
@@ -187,7 +187,7 @@ Benchmark train_benchmark(const BenchOptions& options) {
 Benchmark start_benchmark(const BenchOptions& options) {
   Benchmark benchmark = train_benchmark(options);
   benchmark.name = "start";
-  benchmark.read = [](const Run& run) { return std::vector<Reading>{start_reading(run)}; };
+  benchmark.read = [](const Measurement& run) { return std::vector<Reading>{start_reading(run)}; };
   benchmark.cases.clear();
   for (const int workers : {2, 1}) {
     benchmark.cases.push_back(make_case({kNetworks.front().name, 1, 1}, workers));

@@ -100,7 +100,7 @@ std::vector<std::string> differences(const TestedStrategy& strategy, const Finis
         wrong_movement(*disturbed.moved_steps, disturbed.summary.at("steps").get<double>());
     if (!wrong.empty()) found.push_back(wrong);
   }
-  if (strategy.traits.resumes_to_the_byte) {
+  if (strategy.traits.loss_changes_nothing) {
     const double difference = largest_difference(quiet.run_dir / "model.safetensors",
                                                  disturbed.run_dir / "model.safetensors");
     if (!(difference <= kParameterTolerance)) {

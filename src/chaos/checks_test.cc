@@ -40,7 +40,7 @@ class ChecksTest : public testing::Test {
   static std::vector<std::string> compare(const FinishedRun& quiet, const FinishedRun& other) {
     return differences({.name = "s",
                         .settings = {},
-                        .traits = {.loss_stops_all = true, .resumes_to_the_byte = true}},
+                        .traits = {.loss_stops_all = true, .loss_changes_nothing = true}},
                        quiet, other);
   }
 

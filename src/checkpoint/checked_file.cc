@@ -1,6 +1,7 @@
 #include "checkpoint/checked_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <span>
@@ -34,6 +35,11 @@ void CheckedFile::write(std::string_view bytes) {
     write_all(fd_.get(), piece, path_);
     failpoint("checkpoint.write");
   }
+}
+
+bool CheckedFile::is_gone() const {
+  struct stat now {};
+  return ::fstat(fd_.get(), &now) != 0 || now.st_nlink == 0;
 }
 
 void CheckedFile::sync() {

@@ -17,6 +17,9 @@ class CheckedFile {
   void write(std::string_view bytes);
   const Manifest::File& written() const { return written_; }
 
+  /// Whether somebody has removed it.
+  bool is_gone() const;
+
   /// Returns when the bytes are on the disk.
   void sync();
 

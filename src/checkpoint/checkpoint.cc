@@ -15,6 +15,18 @@ constexpr std::uint64_t kMostStateBytes = 64 << 20;
 
 Checkpoint::Checkpoint(std::filesystem::path folder, std::uint64_t most)
     : path_(std::move(folder)), manifest_(verify_files(path_, most)) {
+  read_state();
+}
+
+Checkpoint::Checkpoint(std::filesystem::path folder, const WantedFiles& wanted)
+    : path_(std::move(folder)),
+      manifest_(verify_files(path_, kAnySize, [&](const std::string& name) {
+        return name == kStateName || wanted(name);
+      })) {
+  read_state();
+}
+
+void Checkpoint::read_state() {
   if (!has(kStateName)) {
     fail(ErrorCode::corrupt, "{} names no {}", (path_ / kManifestName).string(), kStateName);
   }
@@ -26,11 +38,27 @@ bool Checkpoint::has(const std::string& file) const {
                              [&](const Manifest::File& one) { return one.name == file; });
 }
 
+std::vector<std::string> Checkpoint::files() const {
+  std::vector<std::string> names;
+  for (const Manifest::File& file : manifest_.files) names.push_back(file.name);
+  return names;
+}
+
+void Checkpoint::check_has(const std::string& file) const {
+  if (has(file)) return;
+  fail(ErrorCode::not_found, "the checkpoint {} has no file {}", path_.string(), file);
+}
+
+SafetensorsSource Checkpoint::source(const std::string& file,
+                                     SafetensorsExpectation expected) const {
+  check_has(file);
+  expected.links = Links::refuse;
+  return SafetensorsSource(path_ / file, expected);
+}
+
 SafetensorsFile Checkpoint::tensors(const std::string& file,
                                     SafetensorsExpectation expected) const {
-  if (!has(file)) {
-    fail(ErrorCode::not_found, "the checkpoint {} has no file {}", path_.string(), file);
-  }
+  check_has(file);
   expected.links = Links::refuse;
   return read_safetensors(path_ / file, expected);
 }

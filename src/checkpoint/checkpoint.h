@@ -37,6 +37,12 @@ class Checkpoint {
   /// that is broken, and how.
   explicit Checkpoint(std::filesystem::path folder, std::uint64_t most = kAnySize);
 
+  /// The same of state.json and the wanted files alone: it is as if it had no others.
+  Checkpoint(std::filesystem::path folder, const WantedFiles& wanted);
+
+  /// Names of the files that it has, without the manifest's own.
+  std::vector<std::string> files() const;
+
   const std::filesystem::path& path() const { return path_; }
   std::int64_t step() const { return manifest_.step; }
 
@@ -46,10 +52,16 @@ class Checkpoint {
   /// Error(not_found).
   SafetensorsFile tensors(const std::string& file, SafetensorsExpectation expected = {}) const;
 
+  /// The same for whoever wants only some of the values.
+  SafetensorsSource source(const std::string& file, SafetensorsExpectation expected = {}) const;
+
   /// The text of state.json.
   const std::string& state() const { return state_; }
 
  private:
+  void read_state();
+  void check_has(const std::string& file) const;
+
   std::filesystem::path path_;
   Manifest manifest_;
   std::string state_;

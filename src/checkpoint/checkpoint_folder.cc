@@ -20,10 +20,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kStepPrefix = "step-";
 constexpr const char* kLatestName = "LATEST";
 
-std::string name_of(std::int64_t step) {
-  return fmt::format("{}{:010}", kStepPrefix, step);
-}
-
 /// Nothing for a name that is not a checkpoint's.
 std::optional<std::int64_t> step_of(const fs::path& path) {
   const std::string name = path.filename().string();
@@ -32,7 +28,7 @@ std::optional<std::int64_t> step_of(const fs::path& path) {
   const char* const end = name.data() + name.size();
   const auto [stopped, wrong] = std::from_chars(name.data() + kStepPrefix.size(), end, step);
   const bool is_number = wrong == std::errc() && stopped == end && step >= 0;
-  if (!is_number || name != name_of(step)) return std::nullopt;
+  if (!is_number || name != checkpoint_name(step)) return std::nullopt;
   return step;
 }
 
@@ -51,7 +47,8 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
 
 /// Nothing is synced before all is written: the first sync then brings most of the others' bytes
 /// and names along, and the disk's journal is not ended once for every file.
-void write_files(const fs::path& folder, const CheckpointContent& content) {
+void write_files(const fs::path& folder, const CheckpointContent& content,
+                 const OtherParts& others) {
   Manifest manifest{.step = content.step};
   std::vector<std::unique_ptr<CheckedFile>> files;
   const auto create = [&](const std::string& name) -> CheckedFile& {
@@ -66,12 +63,20 @@ void write_files(const fs::path& folder, const CheckpointContent& content) {
   failpoint("checkpoint.state");
   create(kStateName).write(content.state);
   for (const auto& file : files) manifest.files.push_back(file->written());
+  const CheckedFile& state = *files.back();
+  if (!others.tasks.empty()) failpoint("checkpoint.reports");
+  const auto parts = take_reports(folder, others, [&state] { return state.is_gone(); });
+  manifest.files.insert(manifest.files.end(), parts.begin(), parts.end());
   failpoint("checkpoint.manifest");
   create(kManifestName).write(to_text(manifest));
   for (const auto& file : files) file->sync();
 }
 
 }  // namespace
+
+std::string checkpoint_name(std::int64_t step) {
+  return fmt::format("{}{:010}", kStepPrefix, step);
+}
 
 CheckpointFolder::CheckpointFolder(fs::path path, std::int64_t keep)
     : path_(std::move(path)), keep_(keep) {
@@ -81,14 +86,14 @@ CheckpointFolder::CheckpointFolder(fs::path path, std::int64_t keep)
   }
 }
 
-fs::path CheckpointFolder::write(const CheckpointContent& content) {
-  const fs::path final = path_ / name_of(content.step);
+fs::path CheckpointFolder::write(const CheckpointContent& content, const OtherParts& others) {
+  const fs::path final = path_ / checkpoint_name(content.step);
   failpoint("checkpoint.begin");
   create_folder(path_);
-  remove_leftovers();
+  remove_leftovers(others.attempt);
   {
-    NewFolder folder(final);
-    write_files(folder.path(), content);
+    NewFolder folder(final, others.attempt);
+    write_files(folder.path(), content, others);
     failpoint("checkpoint.sync-folder");
     sync_folder(folder.path());
     failpoint("checkpoint.rename");
@@ -110,12 +115,14 @@ fs::path CheckpointFolder::write(const CheckpointContent& content) {
   return final;
 }
 
-void CheckpointFolder::remove_leftovers() const {
+void CheckpointFolder::remove_leftovers(const JointAttempt& before) const {
   for (const fs::path& entry : entries_of(path_)) {
-    if (!entry.filename().string().starts_with(kLeftoverPrefix)) continue;
+    const std::string name = entry.filename().string();
+    if (!name.starts_with(kLeftoverPrefix) || is_joint_since(name, before)) continue;
     std::error_code failed;
     fs::remove_all(entry, failed);
-    if (failed) fail_errno("cannot remove " + entry.string(), failed.value());
+    // Somebody may still be writing into what was given up; the next one removes it.
+    if (failed) log_warn("cannot remove {}: {}", entry.string(), failed.message());
   }
 }
 

@@ -7,8 +7,12 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_parts.h"
 
 namespace cohort {
+
+/// What the folder of a checkpoint is called.
+std::string checkpoint_name(std::int64_t step);
 
 /// The checkpoints of a run: one folder each, step-0000001234, and LATEST, a file that names the
 /// last one written. Whatever happens while one is written, those before it stay whole.
@@ -27,7 +31,14 @@ class CheckpointFolder {
   /// fault; then removes old ones. Those of later steps, which a training that went back has left
   /// behind, go too; one of the same step is replaced. Throws Error naming file and reason, and
   /// then everything is as before. The recipe is in README.md, point by point.
-  std::filesystem::path write(const CheckpointContent& content);
+  ///
+  /// With `others`, their files belong to it as `content`'s do: see checkpoint_parts.h. Where one
+  /// of them does not write its part, that is such an Error.
+  std::filesystem::path write(const CheckpointContent& content, const OtherParts& others = {});
+
+  /// Removes what dead writers have left. Only where nobody is writing; what cannot be removed is a
+  /// warning.
+  void remove_leftovers() const { remove_leftovers(JointAttempt()); }
 
   struct Newest {
     std::optional<Checkpoint> checkpoint = {};  ///< Nothing where none is whole.
@@ -42,7 +53,7 @@ class CheckpointFolder {
   std::vector<std::filesystem::path> all() const;
 
  private:
-  void remove_leftovers() const;
+  void remove_leftovers(const JointAttempt& before) const;
   void prune(std::int64_t newest_step) const;
 
   std::filesystem::path path_;

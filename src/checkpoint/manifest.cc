@@ -146,9 +146,13 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& path
   return manifest;
 }
 
-Manifest verify_files(const std::filesystem::path& folder, std::uint64_t most) {
+Manifest verify_files(const std::filesystem::path& folder, std::uint64_t most,
+                      const WantedFiles& wanted) {
   const std::filesystem::path path = folder / kManifestName;
-  const Manifest manifest = parse_manifest(read_file(path, Links::refuse, kMostBytes), path);
+  Manifest manifest = parse_manifest(read_file(path, Links::refuse, kMostBytes), path);
+  if (wanted) {
+    std::erase_if(manifest.files, [&](const Manifest::File& file) { return !wanted(file.name); });
+  }
   check_total(manifest, most, path);
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kReadBytes);
   for (const Manifest::File& file : manifest.files) {

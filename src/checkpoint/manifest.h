@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -34,10 +35,15 @@ std::string to_text(const Manifest& manifest);
 /// The other way. Throws Error(corrupt) naming `path` for any text that to_text() does not make.
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& path);
 
-/// Reads the manifest of a checkpoint and then all of every file it names. Throws Error naming the
+/// Which files of a checkpoint somebody has use for; empty: all.
+using WantedFiles = std::function<bool(const std::string& name)>;
+
+/// Reads the manifest of a checkpoint and then all of every wanted file it names, which are those
+/// returned. Throws Error naming the
 /// first file that is not as it was written; also, before reading them, where they have more than
 /// `most` bytes together.
 Manifest verify_files(const std::filesystem::path& folder,
-                      std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+                      std::uint64_t most = std::numeric_limits<std::uint64_t>::max(),
+                      const WantedFiles& wanted = {});
 
 }  // namespace cohort

@@ -4,11 +4,15 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cerrno>
+#include <optional>
+#include <sstream>
 
 #include "base/fail.h"
 #include "base/failpoint.h"
 #include "base/files.h"
+#include "base/parse_integer.h"
 
 namespace cohort {
 namespace {
@@ -17,6 +21,27 @@ namespace fs = std::filesystem;
 
 fs::path leftover_name(const fs::path& path, std::string_view of) {
   return path.parent_path() / fmt::format("{}{}{}", kLeftoverPrefix, of, path.filename().string());
+}
+
+/// Of all joint folders; then come generation, token and number.
+const std::string kJointPrefix = fmt::format("{}all-", kLeftoverPrefix);
+
+/// Nothing for a name that is not a joint folder's.
+std::optional<JointAttempt> attempt_named(const std::string& name) {
+  if (!name.starts_with(kJointPrefix)) return std::nullopt;
+  std::array<std::int64_t, 3> numbers{};
+  std::istringstream words(name.substr(kJointPrefix.size()));
+  for (std::int64_t& number : numbers) {
+    std::string word;
+    const auto parsed = std::getline(words, word, '-')
+                            ? parse_integer(word, 0, std::numeric_limits<std::int64_t>::max())
+                            : std::nullopt;
+    if (!parsed) return std::nullopt;
+    number = *parsed;
+  }
+  return JointAttempt{.generation = numbers[0],
+                      .token = static_cast<std::uint32_t>(numbers[1]),
+                      .number = static_cast<std::uint32_t>(numbers[2])};
 }
 
 void rename_folder(const fs::path& from, const fs::path& to) {
@@ -39,9 +64,11 @@ void exchange_folders(const fs::path& one, const fs::path& other) {
 
 }  // namespace
 
-NewFolder::NewFolder(fs::path final)
-    : final_(std::move(final)), temporary_(leftover_name(final_, "")) {
-  if (::mkdir(temporary_.c_str(), 0755) != 0) {
+NewFolder::NewFolder(fs::path final, const JointAttempt& attempt)
+    : final_(std::move(final)),
+      temporary_(!attempt.is_joint() ? leftover_name(final_, "")
+                                     : make_joint_folder(final_.parent_path(), attempt)) {
+  if (!attempt.is_joint() && ::mkdir(temporary_.c_str(), 0755) != 0) {
     fail_errno("cannot create folder " + temporary_.string());
   }
 }
@@ -62,6 +89,23 @@ void NewFolder::place() {
   replaces_ = fs::exists(final_, unknown);
   replaces_ ? exchange_folders(temporary_, final_) : rename_folder(temporary_, final_);
   placed_ = true;
+}
+
+fs::path make_joint_folder(const fs::path& parent, const JointAttempt& attempt) {
+  const fs::path folder = parent / fmt::format("{}{}-{}-{}", kJointPrefix, attempt.generation,
+                                               attempt.token, attempt.number);
+  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
+    fail_errno("cannot create folder " + folder.string());
+  }
+  return folder;
+}
+
+bool is_joint_since(const std::string& name, const JointAttempt& attempt) {
+  const auto named = attempt_named(name);
+  if (!named) return false;
+  if (named->generation > attempt.generation) return true;
+  return named->generation == attempt.generation && named->token == attempt.token &&
+         named->number >= attempt.number;
 }
 
 void remove_folder(const fs::path& folder) {

@@ -92,6 +92,32 @@ class SafetensorsFile {
   std::unique_ptr<std::byte[]> buffer_;
 };
 
+/// A file whose header was read and found right. Values are read where they are asked for, so that
+/// of a large file only what is needed is ever in memory.
+class SafetensorsSource {
+ public:
+  /// Throws as read_safetensors() does.
+  explicit SafetensorsSource(const std::filesystem::path& path,
+                             const SafetensorsExpectation& expected = {});
+
+  const std::filesystem::path& path() const { return file_.path(); }
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }
+  const SafetensorsMetadata& metadata() const { return metadata_; }
+
+  /// The bytes of a tensor of this file from number `from` on, which it must have.
+  void read(const StoredTensor& tensor, std::size_t from, std::span<std::byte> into) const;
+
+ private:
+  friend SafetensorsFile read_safetensors(const std::filesystem::path& path,
+                                          const SafetensorsExpectation& expected);
+
+  InputFile file_;
+  std::uint64_t values_ = 0;  // Bytes of them,
+  std::uint64_t begin_ = 0;   // which begin here in the file.
+  std::vector<StoredTensor> tensors_;
+  SafetensorsMetadata metadata_;
+};
+
 /// Reads and checks the whole file. Throws Error(not_found), Error(io), or Error(corrupt) naming
 /// the file and what is wrong: truncated, a place out of bounds, overlap, hole, unknown dtype.
 SafetensorsFile read_safetensors(const std::filesystem::path& path,

@@ -1,4 +1,7 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <tuple>
 
 #include "base/checked.h"
@@ -147,19 +150,39 @@ std::vector<StoredTensor> tensors_of(const Json& header, std::uint64_t buffer_si
 
 }  // namespace
 
+SafetensorsSource::SafetensorsSource(const std::filesystem::path& path,
+                                     const SafetensorsExpectation& expected)
+    : file_(path, expected.links) {
+  const Json header = read_header(file_, expected.most_header_bytes, values_);
+  begin_ = file_.size() - values_;
+  metadata_ = metadata_of(header, path.string());
+  tensors_ = tensors_of(header, values_, path.string());
+  if (expected.check) expected.check(tensors_);
+}
+
+void SafetensorsSource::read(const StoredTensor& tensor, std::size_t from,
+                             std::span<std::byte> into) const {
+  std::uint64_t at = begin_ + tensor.begin + from;
+  while (!into.empty()) {
+    const ssize_t got = ::pread(file_.fd(), into.data(), into.size(), static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_errno("cannot read " + path().string());
+    if (got == 0) corrupt(path().string(), "it ends {} bytes too early", into.size());
+    into = into.subspan(static_cast<std::size_t>(got));
+    at += static_cast<std::uint64_t>(got);
+  }
+}
+
 SafetensorsFile read_safetensors(const std::filesystem::path& path,
                                  const SafetensorsExpectation& expected) {
+  SafetensorsSource source(path, expected);
   SafetensorsFile file;
   file.path_ = path.string();
-  InputFile source(path, expected.links);
-  std::uint64_t size = 0;
-  const Json header = read_header(source, expected.most_header_bytes, size);
-  file.metadata_ = metadata_of(header, file.path_);
-  file.tensors_ = tensors_of(header, size, file.path_);
-  if (expected.check) expected.check(file.tensors_);
-  check_memory_room(file.path_, size);
-  file.buffer_ = std::make_unique_for_overwrite<std::byte[]>(size);
-  read_all(source, {file.buffer_.get(), size});
+  check_memory_room(file.path_, source.values_);
+  file.buffer_ = std::make_unique_for_overwrite<std::byte[]>(source.values_);
+  read_all(source.file_, {file.buffer_.get(), source.values_});
+  file.tensors_ = std::move(source.tensors_);
+  file.metadata_ = std::move(source.metadata_);
   return file;
 }
 

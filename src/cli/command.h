@@ -18,6 +18,7 @@ struct Command {
 };
 
 Command train_command();
+Command score_command();
 Command data_command();
 Command scale_command();
 Command chaos_command();

@@ -51,8 +51,9 @@ TEST(Command, HelpAndVersion) {
   for (const char* words : {"--help", "help"}) {
     const Outcome outcome = cohort_command(words);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-    EXPECT_THAT(outcome.output, AllOf(HasSubstr("train"), HasSubstr("data"), HasSubstr("doctor"),
-                                      HasSubstr("bench"), HasSubstr("Examples:")));
+    EXPECT_THAT(outcome.output,
+                AllOf(HasSubstr("train"), HasSubstr("score"), HasSubstr("data"),
+                      HasSubstr("doctor"), HasSubstr("bench"), HasSubstr("Examples:")));
   }
   EXPECT_THAT(cohort_command("help train").output, HasSubstr("--print-config"));
   EXPECT_THAT(cohort_command("train --help").output, HasSubstr("--print-config"));
@@ -88,6 +89,14 @@ TEST(Command, WrongJobs) {
   expect_refused(cohort_command("train " + kBlobs + " --strategy gossp"), "strategy.kind");
   expect_refused(cohort_command("train " + kBlobs + " --engine inproc"), "cluster.engine");
   expect_refused(cohort_command("train " + kBlobs + " --resume auto"), "--resume auto");
+}
+
+TEST(Command, WrongScoring) {
+  expect_refused(cohort_command("score"), "score needs the folder of a run");
+  expect_refused(cohort_command("score nowhere"), "there is no folder nowhere");
+  expect_refused(cohort_command("score . --input x.csv"), "has no model.json");
+  expect_refused(cohort_command("score . --format xml"), "format");
+  expect_refused(cohort_command("score . --inptu x.csv"), "did you mean --input?");
 }
 
 TEST(Command, PrintConfigPrintsTheResolvedJob) {

@@ -19,7 +19,7 @@ namespace cohort {
 namespace {
 
 std::vector<Command> all_commands() {
-  return {train_command(), data_command(),   scale_command(),
+  return {train_command(), score_command(),  data_command(), scale_command(),
           chaos_command(), doctor_command(), bench_command()};
 }
 
@@ -27,6 +27,7 @@ constexpr const char* kMainFooter = R"(Examples:
   cohort train examples/blobs.toml              train in a few seconds, no data needed
   cohort data mnist                             fetch the handwritten digits
   cohort train examples/mnist.toml --workers 2  train on them with two processes
+  cohort score runs/mine --input new.csv        let the model of a run predict
   cohort help train                             everything a command can do
   cohort doctor                                 does this machine have what it takes?
 

@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 #include "cli/command.h"
-#include "launch/run_status.h"
+#include "launch/requests.h"
 
 namespace cohort {
 namespace {

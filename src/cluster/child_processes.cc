@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/flush_output.h"
 #include "base/unique_fd.h"
 
 namespace cohort {
@@ -35,7 +36,7 @@ void become_child(pid_t parent) {
 
 std::size_t ChildProcesses::start(const std::function<int()>& body,
                                   const std::filesystem::path& log) {
-  std::fflush(nullptr);  // Or the child would write what is still buffered once more.
+  flush_output();
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) fail_errno("cannot start a process");
@@ -51,7 +52,7 @@ std::size_t ChildProcesses::start(const std::function<int()>& body,
       // Nothing may unwind into the frames of the parent's program.
       std::fprintf(stderr, "an exception that is no std::exception\n");
     }
-    std::fflush(nullptr);
+    flush_output();
     ::_exit(code);
   }
   children_.push_back({pid, true});

@@ -143,14 +143,5 @@ TEST(MembershipTest, AWorkerThatLeavesItsViewEndsItForAll) {
   EXPECT_TRUE(membership.wants_pause());
 }
 
-TEST(ViewTest, ReadsWhatItWrites) {
-  const View view{.epoch = 12, .workers = {3, 0, 7}, .closing = true};
-  EXPECT_EQ(view_from(to_text(view)), view);
-  EXPECT_EQ(view_from(to_text(View{.epoch = 1})), (View{.epoch = 1}));
-  EXPECT_THROW(view_from("x train 1"), Error);
-  EXPECT_THROW(view_from("1 sleep 1"), Error);
-  EXPECT_THROW(view_from("1 train 1 x"), Error);
-}
-
 }  // namespace
 }  // namespace cohort

@@ -7,12 +7,22 @@
 #include "base/fail.h"
 
 namespace cohort {
+namespace {
 
-SignalWatch::SignalWatch() {
+/// Who started this process with it ignored (nohup, the background job of a script) meant it.
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+SignalWatch::SignalWatch(std::initializer_list<int> signals) {
   sigset_t watched;
   ::sigemptyset(&watched);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD})
-    ::sigaddset(&watched, signal);
+  for (const int signal : signals) {
+    if (!is_ignored(signal)) ::sigaddset(&watched, signal);
+  }
   ::sigprocmask(SIG_BLOCK, &watched, &before_);
   fd_ = UniqueFd(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) fail_errno("cannot watch signals");

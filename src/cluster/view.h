@@ -1,8 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace cohort {
@@ -16,16 +16,13 @@ struct View {
   bool closing = false;           ///< The group only saves what it has; then the run ends.
 
   int world() const { return static_cast<int>(workers.size()); }
-  std::optional<int> rank_of(int worker) const;
+  std::optional<int> rank_of(int worker) const {
+    const auto place = std::ranges::find(workers, worker);
+    if (place == workers.end()) return std::nullopt;
+    return static_cast<int>(place - workers.begin());
+  }
 
   bool operator==(const View&) const = default;
 };
-
-std::string to_text(const View& view);
-/// Throws Error(corrupt).
-View view_from(const std::string& text);
-
-/// Where in the store a view is published.
-std::string view_key(std::int64_t epoch);
 
 }  // namespace cohort

@@ -1,5 +1,7 @@
 #include "collective/bucket_reducer.h"
 
+#include <algorithm>
+
 #include "collective/make_schedule.h"
 
 namespace cohort {
@@ -46,13 +48,13 @@ void BucketReducer::parameter_ready(std::size_t parameter) {
   changed_.notify_all();
 }
 
-void BucketReducer::wait() {
+void BucketReducer::wait_for_first(std::size_t buckets) {
   if (!options_.background) {
-    for (; reduced_ < released_; ++reduced_) reduce(reduced_);
+    for (; reduced_ < std::min(released_, buckets); ++reduced_) reduce(reduced_);
     return;
   }
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return failure_ || reduced_ == buckets_.segments.size(); });
+  changed_.wait(lock, [&] { return failure_ || reduced_ >= buckets; });
   if (failure_) std::rethrow_exception(failure_);
 }
 
@@ -81,6 +83,10 @@ void BucketReducer::run_in_background() {
 
 void BucketReducer::reduce(std::size_t bucket) {
   const Waiting waiting(options_.activity, WaitFor::bucket, static_cast<int>(bucket));
+  if (buckets_.apart[bucket]) {
+    options_.exchange_apart(bucket, Deadline::in(options_.timeout));
+    return;
+  }
   const Segment& segment = buckets_.segments[bucket];
   executor_.run(schedules_[bucket], buffer_.subspan(segment.begin, segment.size()),
                 static_cast<Tag>(bucket), Deadline::in(options_.timeout));

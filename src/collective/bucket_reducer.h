@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -28,6 +29,9 @@ class BucketReducer {
     bool background = false;
     PhaseClock* phases = nullptr;  ///< Told of what travels in the background.
     Activity* activity = nullptr;  ///< Where waits for others are shown; may be null.
+    /// Takes the place of the all-reduce for a parameter that travels apart, on the same thread and
+    /// at the same place in the order of messages; called with its bucket.
+    std::function<void(std::size_t bucket, Deadline deadline)> exchange_apart = {};
   };
 
   BucketReducer(Transport& transport, std::span<float> buffer, GradientBuckets buckets,
@@ -41,8 +45,10 @@ class BucketReducer {
   void begin_step();
   /// The gradient of `parameter` is in the buffer.
   void parameter_ready(std::size_t parameter);
-  /// Returns when all buckets are reduced. Rethrows what went wrong on the other thread.
-  void wait();
+  /// Returns when all buckets, or the first so many, are reduced. Rethrows what went wrong on the
+  /// other thread.
+  void wait() { wait_for_first(buckets_.segments.size()); }
+  void wait_for_first(std::size_t buckets);
 
  private:
   void run_in_background();

@@ -135,6 +135,8 @@ LoadedData load_generated(const DataOptions& options, std::uint64_t seed) {
                                              : regression(options, seed);
   LoadedData data;
   data.spec = std::move(made.spec);
+  if (data.spec.classes) data.preprocessing.targets = Targets::counted(data.spec.outputs);
+  if (options.task == "digits") data.preprocessing.input = ImageInput{.shape = {1, 28, 28}};
   data.train = std::make_shared<Subset>(made.samples, std::move(split.train));
   data.validation = std::make_shared<Subset>(made.samples, std::move(split.validation));
   return data;

@@ -90,6 +90,11 @@ TEST_F(HostileData, AFewBytesDoNotMakeATableOfGigabytes) {
               AllOf(HasSubstr("out of proportion"), HasSubstr("data.features = 16777216")));
 }
 
+TEST_F(HostileData, AnEmptyFieldTakesMemoryTooAndThereAreOnlySoMany) {
+  EXPECT_THAT(refusal("csv", "a,b\n1," + std::string(1 << 24, ',') + "\n"),
+              HasSubstr("line 2: there are more than 16777216 fields"));
+}
+
 TEST_F(HostileData, ATableThatTheJobAsksForMayBeLarge) {
   DataOptions options;
   options.kind = "libsvm";

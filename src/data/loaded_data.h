@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "data/preprocessing/preprocessing.h"
 #include "tensor/data_spec.h"
 
 namespace cohort {
@@ -14,7 +15,8 @@ struct LoadedData {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> validation;
   DataSpec spec;
-  std::string note;  ///< What the user should know, as a sentence; mostly empty.
+  Preprocessing preprocessing = {};
+  std::string note = {};  ///< What the user should know, as a sentence; mostly empty.
 };
 
 }  // namespace cohort

@@ -82,6 +82,7 @@ LoadedData load_mnist(const DataOptions& options, std::uint64_t seed) {
     fail(ErrorCode::corrupt, "{}: the images to train and to validate on differ in size",
          folder.string());
   }
+  data.preprocessing = {ImageInput{.shape = data.spec.input_shape}, Targets::counted(kClasses)};
   return data;
 }
 

@@ -89,6 +89,8 @@ DataSpec spec_of(const Dataset& dataset, const DataOptions& options) {
 LoadedData load_own_data(const DataOptions& options, std::uint64_t seed) {
   LoadedData data;
   data.spec = spec_of(*options.own_train, options);
+  data.preprocessing.targets =
+      data.spec.classes ? Targets::counted(data.spec.outputs) : Targets::values(data.spec.outputs);
   data.train = options.own_train;
   data.validation = options.own_validation;
   if (!data.validation) {

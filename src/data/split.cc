@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/fail.h"
@@ -32,6 +33,12 @@ Split split_samples(const std::string& source, std::int64_t samples, double frac
   std::sort(split.train.begin(), split.train.end());
   std::sort(split.validation.begin(), split.validation.end());
   return split;
+}
+
+std::vector<std::int64_t> all_rows(std::int64_t samples) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(samples));
+  std::iota(rows.begin(), rows.end(), 0);
+  return rows;
 }
 
 Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> samples)

@@ -23,6 +23,9 @@ void check_validation_fraction(double fraction);
 Split split_samples(const std::string& source, std::int64_t samples, double fraction,
                     std::uint64_t seed);
 
+/// 0 … samples-1: where all train.
+std::vector<std::int64_t> all_rows(std::int64_t samples);
+
 /// Some samples of another dataset, as a dataset.
 class Subset : public Dataset {
  public:

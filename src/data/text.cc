@@ -1,9 +1,6 @@
 #include "data/text.h"
 
-#include <algorithm>
-#include <array>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,20 +11,6 @@
 
 namespace cohort {
 namespace {
-
-/// The distinct bytes of a text in ascending order are its vocabulary.
-struct Vocabulary {
-  std::array<std::int64_t, 256> ids{};
-  std::int64_t size = 0;
-
-  explicit Vocabulary(std::string_view text) {
-    std::array<bool, 256> seen{};
-    for (const char c : text) seen[static_cast<unsigned char>(c)] = true;
-    for (std::size_t byte = 0; byte < seen.size(); ++byte) {
-      if (seen[byte]) ids[byte] = size++;
-    }
-  }
-};
 
 /// Sample i is the `context` bytes from i * context on; its target the same, one byte later.
 class TextSamples : public Dataset {
@@ -56,15 +39,13 @@ class TextSamples : public Dataset {
     for (const std::int64_t index : indices) {
       const char* from = text_.data() + index * context_;
       for (std::int64_t i = 0; i < context_; ++i) {
-        *input++ = id(from[i]);
-        *target++ = id(from[i + 1]);
+        *input++ = vocabulary_.id(from[i]);
+        *target++ = vocabulary_.id(from[i + 1]);
       }
     }
   }
 
  private:
-  std::int64_t id(char c) const { return vocabulary_.ids[static_cast<unsigned char>(c)]; }
-
   std::string text_;
   Vocabulary vocabulary_;
   std::int64_t context_;
@@ -113,14 +94,17 @@ LoadedData load_text(const DataOptions& options, std::uint64_t) {
   check_length(cut ? "the training part of " + options.path : options.path, parts.train,
                options.context);
   check_length(parts.validation_source, parts.validation, options.context);
-  const Vocabulary vocabulary(parts.train + parts.validation);
+  // With an unknown character, what training saw is what the model knows.
+  const bool unknown = accepts_unknown(options);
+  const Vocabulary vocabulary(unknown ? parts.train : parts.train + parts.validation, unknown);
 
   LoadedData data;
   data.spec = {.input_shape = {options.context},
                .tokens = true,
-               .vocabulary = vocabulary.size,
+               .vocabulary = vocabulary.size(),
                .classes = true,
-               .outputs = vocabulary.size};
+               .outputs = vocabulary.size()};
+  data.preprocessing = {TextInput{vocabulary, options.context}, Targets::named({}, false, false)};
   data.train = std::make_shared<TextSamples>(std::move(parts.train), vocabulary, options.context);
   data.validation =
       std::make_shared<TextSamples>(std::move(parts.validation), vocabulary, options.context);

@@ -29,18 +29,20 @@ bool Box::empty() const {
   return line_->state.load(std::memory_order_acquire) == State::empty;
 }
 
-bool Box::put(const Parcel& parcel, WhenFull when) {
+PutResult Box::put(const Parcel& parcel, WhenFull when) {
   if (parcel.message.size() > room_.size()) {
     fail(ErrorCode::invalid, "a message of {} bytes does not fit into a box of {}",
          parcel.message.size(), room_.size());
   }
   State before = line_->state.load(std::memory_order_acquire);
-  if (before == State::busy || (before == State::full && when == WhenFull::refuse)) return false;
+  if (before == State::busy || (before == State::full && when == WhenFull::refuse)) return {};
   if (!line_->state.compare_exchange_strong(before, State::busy, std::memory_order_acquire)) {
-    return false;  // The receiver was quicker.
+    return {};  // The receiver was quicker.
   }
-  const bool full = before == State::full;
-  if (full && when == WhenFull::add) {
+  const bool adds = before == State::full && when == WhenFull::add;
+  const bool replaces = before == State::full && when == WhenFull::replace;
+  const double returned = replaces ? line_->weight : 0;
+  if (adds) {
     const auto sum = room_.first(line_->bytes);
     if (sum.size() != parcel.message.size()) {
       line_->state.store(State::full, std::memory_order_release);
@@ -52,11 +54,11 @@ bool Box::put(const Parcel& parcel, WhenFull when) {
     std::ranges::copy(parcel.message, room_.begin());
     line_->bytes = parcel.message.size();
   }
-  line_->weight = parcel.weight + (full ? line_->weight : 0);
-  line_->rates = parcel.rates + (full ? line_->rates : 0);
+  line_->weight = parcel.weight + (adds ? line_->weight : 0);
+  line_->rates = parcel.rates + (adds ? line_->rates : 0);
   line_->age = parcel.age;
   line_->state.store(State::full, std::memory_order_release);
-  return true;
+  return {.is_there = true, .returned = returned};
 }
 
 std::optional<Box::Taken> Box::take() {

@@ -17,12 +17,19 @@ struct Parcel {
   double rates = 0;  ///< Of gradients, see Pieces.
 };
 
-/// What becomes of a parcel that the receiver has not taken when the next one comes. Weights and
-/// rates add up whenever two become one; the age is the newest one's.
+/// What becomes of a parcel that the receiver has not taken when the next one comes.
 enum class WhenFull : std::uint8_t {
-  replace,  ///< The newest message wins.
-  add,      ///< Messages are floats, and their sum is kept.
+  replace,  ///< The newest one wins, and the weight of the other is the sender's again.
+  add,      ///< Messages are floats; their sum is kept, and that of weights and rates.
   refuse,   ///< The old one stays, and put() says no.
+};
+
+/// What became of a parcel that was put.
+struct PutResult {
+  bool is_there = false;  ///< Otherwise the sender keeps it.
+  double returned = 0;    ///< The weight of a parcel that it has replaced.
+
+  explicit operator bool() const { return is_there; }
 };
 
 /// A place for one parcel from one sender to one receiver, in memory that both can touch; zeroed
@@ -74,9 +81,9 @@ class Box {
   /// While it is true on the sender's side the next put() succeeds.
   bool empty() const;
 
-  /// True if the parcel is in the box now. Throws Error(invalid) for a message that does not fit,
-  /// or that cannot be added to the one in the box.
-  bool put(const Parcel& parcel, WhenFull when);
+  /// Throws Error(invalid) for a message that does not fit, or that cannot be added to the one in
+  /// the box.
+  PutResult put(const Parcel& parcel, WhenFull when);
 
   std::optional<Taken> take();
 

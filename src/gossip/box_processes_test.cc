@@ -44,7 +44,7 @@ double send_and_take(PeerBoxes& boxes, int rank) {
   while (boxes.claims().next()) {
     for (const int peer : targets_of(Topology::all, rank, kProcesses)) {
       const bool put = boxes.put(peer, {1, std::as_bytes(std::span(kFloats))}, WhenFull::replace);
-      weight += put ? -1 : 0;
+      weight += (put ? -1 : 0) + boxes.returned();
     }
     take_all();
   }

@@ -56,11 +56,11 @@ TEST(Box, HandsOverOneParcel) {
 TEST(Box, CombinesWhatWasNotTakenAsAsked) {
   OneBox one;
   EXPECT_TRUE(one.box.put(parcel(0.5, {1, 2}), WhenFull::replace));
-  EXPECT_TRUE(one.box.put(parcel(0.25, {5}), WhenFull::replace));
+  EXPECT_EQ(one.box.put(parcel(0.25, {5}), WhenFull::replace).returned, 0.5);
   EXPECT_FALSE(one.box.put(parcel(0.125, {6}), WhenFull::refuse));
-  EXPECT_TRUE(one.box.put(parcel(0.125, {7}), WhenFull::add));
+  EXPECT_EQ(one.box.put(parcel(0.125, {7}), WhenFull::add).returned, 0);
   const auto taken = one.box.take();
-  EXPECT_EQ(taken->weight(), 0.875);
+  EXPECT_EQ(taken->weight(), 0.375);
   EXPECT_THAT(floats_of(*taken), ElementsAre(12));
 }
 
@@ -100,7 +100,8 @@ TEST(Box, LosesAndTearsNothingBetweenThreads) {
   std::thread thread([&] {
     for (int i = 1; i <= kPuts; ++i) {
       const auto when = static_cast<WhenFull>(i % 3);
-      if (sender.put(parcel(i, Floats(kFloats, 1)), when)) sent += i;
+      const PutResult result = sender.put(parcel(i, Floats(kFloats, 1)), when);
+      if (result) sent += i - result.returned;
     }
     done = true;
   });

@@ -1,6 +1,7 @@
 #include "gossip/claims.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace cohort {
 namespace {
@@ -60,16 +61,14 @@ std::int64_t whole_steps(const WorkLeft& work) {
 
 WorkLeft merged_work(std::span<const WorkLeft> views) {
   WorkLeft merged = *std::ranges::max_element(views, {}, &WorkLeft::next);
-  const auto same = [&](const Claim& claim, const Claim& other) {
-    return number_of(claim, merged.parts) == number_of(other, merged.parts);
-  };
-  std::erase_if(merged.again, [&](const Claim& claim) {
-    return std::ranges::any_of(views, [&](const WorkLeft& view) {
-      return number_of(claim, merged.parts) < view.next &&
-             std::ranges::none_of(view.again,
-                                  [&](const Claim& other) { return same(claim, other); });
+  for (const WorkLeft& view : views) {
+    std::unordered_set<std::int64_t> again;
+    for (const Claim& claim : view.again) again.insert(number_of(claim, merged.parts));
+    std::erase_if(merged.again, [&](const Claim& claim) {
+      const std::int64_t number = number_of(claim, merged.parts);
+      return number < view.next && !again.contains(number);
     });
-  });
+  }
   return merged;
 }
 

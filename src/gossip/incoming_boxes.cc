@@ -33,8 +33,10 @@ bool IncomingBoxes::try_put(Box& box, const RemoteHeader& header, RpcCall& call)
   const auto message = call.request().subspan(sizeof(RemoteHeader));
   const Parcel parcel{
       .weight = header.weight, .message = message, .age = header.age, .rates = header.rates};
-  if (!box.put(parcel, header.when)) return false;
-  call.reply({});
+  const PutResult result = box.put(parcel, header.when);
+  if (!result) return false;
+  const auto reply = std::make_shared<const PutReply>(PutReply{.returned = result.returned});
+  call.reply({bytes_of(*reply)}, [reply] {});
   return true;
 }
 

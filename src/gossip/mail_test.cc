@@ -164,7 +164,7 @@ TEST(ParameterMail, KeepsAWeightWhenNobodyAnswers) {
     model[0] = static_cast<float>(turn);
     sender.send(group.of(0), model);
   }
-  EXPECT_GT(sender.weight(), 1e-4);
+  EXPECT_GT(sender.weight(), 0.5) << "most of it is not with who does not read";
   const auto taken = group.of(1).take(0);
   EXPECT_NEAR(taken->weight() + sender.weight(), 1, 1e-12);
   EXPECT_EQ(*reinterpret_cast<const float*>(taken->message().data()), 4999);

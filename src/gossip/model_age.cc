@@ -1,6 +1,7 @@
 #include "gossip/model_age.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace cohort {
 namespace {
@@ -21,6 +22,15 @@ double share_of_piece(double age, std::int64_t pieces_before, std::int64_t parts
 double weight_of_lag(double lag) {
   if (lag <= kAbreast) return 1;
   return (kAbreast / lag) * (kAbreast / lag);
+}
+
+std::vector<double> shares_in_mean(std::span<const double> weights, std::span<const double> ages) {
+  const double newest = std::ranges::max(ages);
+  std::vector<double> shares(weights.begin(), weights.end());
+  for (std::size_t i = 0; i < shares.size(); ++i) shares[i] *= weight_of_lag(newest - ages[i]);
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share /= sum;
+  return shares;
 }
 
 }  // namespace cohort

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 namespace cohort {
 
@@ -28,5 +30,8 @@ double share_of_piece(double age, std::int64_t pieces_before, std::int64_t parts
 /// older. Those that are abreast, two steps apart at most, count by their weights alone; one that
 /// was left behind has little to say, and with all its weight would throw the others back.
 double weight_of_lag(double lag);
+
+/// How much each of all models counts in their mean, by its weight and its age; adds up to 1.
+std::vector<double> shares_in_mean(std::span<const double> weights, std::span<const double> ages);
 
 }  // namespace cohort

@@ -24,9 +24,11 @@ OutgoingBox::OutgoingBox(const Options& options)
 bool OutgoingBox::put(const Parcel& parcel, WhenFull when) {
   when_ = when;
   advance();
-  if (lost_ || !waiting().put(parcel, when)) return false;
+  if (lost_) return false;
+  const PutResult result = waiting().put(parcel, when);
+  returned_ += result.returned;
   advance();
-  return true;
+  return result.is_there;
 }
 
 bool OutgoingBox::empty() {
@@ -55,7 +57,8 @@ void OutgoingBox::advance() {
 
 void OutgoingBox::finish_call() {
   try {
-    call_->wait();
+    const Bytes& answer = call_->wait();
+    if (!pinging_) returned_ += read_put_reply(answer).returned;
   } catch (const Error& error) {
     lost_ = true;
     log_warn("rank {} sends no more to rank {}: {}", options_.from, options_.to, error.what());

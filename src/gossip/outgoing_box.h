@@ -29,6 +29,9 @@ class OutgoingBox {
   bool put(const Parcel& parcel, WhenFull when);
   bool empty();
 
+  /// See PeerBoxes. A parcel may be replaced here, or in the receiver's box: its answer says so.
+  double returned() { return std::exchange(returned_, 0); }
+
   /// Sees whether the call under way is done, and starts the next.
   void advance();
 
@@ -57,6 +60,7 @@ class OutgoingBox {
   std::array<Box, 2> boxes_;
   std::size_t waiting_ = 0;
   WhenFull when_ = WhenFull::replace;
+  double returned_ = 0;
   bool lost_ = false;
   bool pinging_ = false;
   Clock::time_point next_ping_ = Clock::time_point::min();

@@ -73,11 +73,13 @@ void ParameterMail::send(PeerBoxes& boxes, std::span<const float> own) {
     weight_ -= share;
     told = true;
   }
+  weight_ += boxes.returned();
   if (!told) return;
   for (const std::uint32_t index : chosen_indices_) told_[index] = own[index];
 }
 
 void ParameterMail::merge(PeerBoxes& boxes, std::span<float> own) {
+  weight_ += boxes.returned();
   codec_ ? merge_encoded(boxes, own) : merge_plain(boxes, own);
 }
 

@@ -13,7 +13,9 @@
 namespace cohort {
 
 /// One worker's parameters on their way to its neighbours, and theirs to it, by push-sum. A message
-/// that was not taken is replaced by the next, which inherits its weight.
+/// that was not taken is replaced by the next, and its weight comes back: so a neighbour that
+/// sleeps has no more weight waiting for it than was sent last, and when it wakes up, with a model
+/// that soon is old again, the others still have theirs.
 ///
 /// With top-k, messages have the values of those coordinates that have changed most since they were
 /// last sent; the receiver merges only these. They complete each other, so one that was not taken

@@ -25,6 +25,10 @@ class PeerBoxes {
   /// says refuse: the caller keeps what it wanted to send.
   virtual bool put(int peer, const Parcel& parcel, WhenFull when) = 0;
 
+  /// The weight of parcels that were replaced before they were taken (WhenFull::replace), since
+  /// this was last asked. Without shared memory it may come back late: all of it has when idle().
+  virtual double returned() = 0;
+
   /// No parcel of this worker waits for `peer`: then the next put() succeeds.
   virtual bool empty(int peer) = 0;
 

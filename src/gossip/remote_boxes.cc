@@ -44,6 +44,12 @@ class RemoteBoxes : public PeerBoxes {
     return outgoing_.at(peer).put(parcel, when);
   }
 
+  double returned() override {
+    double weight = 0;
+    for (auto& [peer, box] : outgoing_) weight += box.returned();
+    return weight;
+  }
+
   bool empty(int peer) override { return outgoing_.at(peer).empty(); }
 
   std::optional<Box::Taken> take(int peer) override {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -11,9 +12,9 @@
 namespace cohort {
 
 /// What workers that share no memory say to each other: a call begins with this header. A put is
-/// followed by the message and answered by nothing; a claim is answered by a ClaimReply and numbers
-/// of what is left to do; all others are answered by nothing. A ping only asks whether there is
-/// anybody. Numbers are little-endian, as they are in memory.
+/// followed by the message and answered by a PutReply; a claim is answered by a ClaimReply and
+/// numbers of what is left to do; all others are answered by nothing. A ping only asks whether
+/// there is anybody. Numbers are little-endian, as they are in memory.
 struct RemoteHeader {
   enum class Kind : std::uint8_t { put, claim, done, stop, ping };
   static constexpr std::uint32_t kMagic = 0x70736f67;
@@ -40,6 +41,20 @@ struct ClaimReply {
   Kind kind = Kind::end;
 };
 static_assert(sizeof(ClaimReply) == 16);
+
+struct PutReply {
+  double returned = 0;  ///< See PutResult.
+};
+
+/// Throws Error(corrupt) for bytes that are no reply to a put.
+inline PutReply read_put_reply(std::span<const std::byte> bytes) {
+  PutReply reply;
+  if (bytes.size() == sizeof(reply)) std::memcpy(&reply, bytes.data(), sizeof(reply));
+  if (bytes.size() != sizeof(reply) || !std::isfinite(reply.returned) || reply.returned < 0) {
+    fail(ErrorCode::corrupt, "{} bytes are not an answer to a parcel", bytes.size());
+  }
+  return reply;
+}
 
 /// Throws Error(corrupt) for bytes that do not begin with a header.
 inline RemoteHeader read_header(std::span<const std::byte> request) {

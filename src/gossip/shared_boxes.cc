@@ -38,10 +38,15 @@ class SharedBoxes : public PeerBoxes {
   }
 
   bool put(int peer, const Parcel& parcel, WhenFull when) override {
-    if (lost(peer) || !outgoing_.at(peer).put(parcel, when)) return false;
+    if (lost(peer)) return false;
+    const PutResult result = outgoing_.at(peer).put(parcel, when);
+    if (!result) return false;
+    returned_ += result.returned;
     sent_ += parcel.message.size();
     return true;
   }
+
+  double returned() override { return std::exchange(returned_, 0); }
 
   bool empty(int peer) override { return outgoing_.at(peer).empty(); }
 
@@ -99,6 +104,7 @@ class SharedBoxes : public PeerBoxes {
   std::vector<bool> known_lost_;
   std::map<int, Box> outgoing_;
   std::map<int, Box> incoming_;
+  double returned_ = 0;
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;
 };

@@ -9,6 +9,7 @@
 #include "base/nearest_name.h"
 #include "job/check_strategy.h"
 #include "job/key_table.h"
+#include "model/architecture.h"
 #include "model/layer_table.h"
 #include "optimizer/learning_rate.h"
 #include "optimizer/optimizer.h"
@@ -17,14 +18,18 @@
 namespace cohort {
 namespace {
 
-void check_layers(const std::vector<LayerOptions>& layers, const std::string& path) {
+void check_layers(const std::vector<LayerOptions>& layers, const std::string& path, int level = 1) {
+  if (level > kDeepestLayers && !layers.empty()) {
+    fail(ErrorCode::invalid, "{} is {} lists of layers deep; model.json has room for {}", path,
+         level, kDeepestLayers);
+  }
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const std::string name = fmt::format("{}[{}]", path, i + 1);
     check_known(name + ".type", layers[i].type, layer_types());
     for (const Key<LayerOptions>& key : layer_option_keys()) {
       check_limits(key, layers[i], name + "." + key.path);
     }
-    check_layers(layers[i].layers, name + ".layers");
+    check_layers(layers[i].layers, name + ".layers", level + 1);
   }
 }
 
@@ -82,6 +87,12 @@ void check_data(const DataOptions& data) {
   }
   if ((is_table(data) || data.kind == "text") && data.path.empty()) {
     fail(ErrorCode::invalid, "data.kind is \"{}\", so data.path must name the file", data.kind);
+  }
+  const bool has_names = data.kind == "text" || (is_table(data) && data.task != "values");
+  if (data.unknown == "accept" && !has_names) {
+    fail(ErrorCode::invalid,
+         "data.unknown is \"accept\", but {} has no classes or characters that could be unknown",
+         is_table(data) ? "data.task \"values\"" : fmt::format("data.kind \"{}\"", data.kind));
   }
 }
 

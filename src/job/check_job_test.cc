@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/fail.h"
+#include "model/architecture.h"
 
 namespace cohort {
 namespace {
@@ -85,6 +86,26 @@ TEST(CheckJob, LayersOfAProgram) {
   EXPECT_THAT(with_layer(branch), HasSubstr("model.layers[2].layers[1].type \"rleu\" is unknown"));
 }
 
+// What model.json could not hold would be found out after the training.
+TEST(CheckJob, LayersNestOnlyAsDeepAsModelJsonCan) {
+  LayerOptions layer = layer_of("relu");
+  const auto wrap = [&] {
+    LayerOptions outer = layer_of("residual");
+    outer.layers = {layer};
+    layer = outer;
+  };
+  const auto with_layer = [&] {
+    return objection([&](Job& j) {
+      j.model.preset = "";
+      j.model.layers = {layer};
+    });
+  };
+  for (int level = 1; level < kDeepestLayers; ++level) wrap();
+  EXPECT_EQ(with_layer(), "");
+  wrap();
+  EXPECT_THAT(with_layer(), HasSubstr("15 lists of layers deep; model.json has room for 14"));
+}
+
 TEST(CheckJob, EitherEpochsOrSteps) {
   EXPECT_THAT(objection([](Job& j) { j.train.steps = 0; }),
               HasSubstr("set train.epochs or train.steps"));
@@ -159,6 +180,22 @@ TEST(CheckJob, LossFitsTheTargets) {
               j.train.loss = "mean-squared-error";
             }),
             "");
+}
+
+TEST(CheckJob, OnlyWhatHasNamesCanBeUnknown) {
+  const auto with = [](const std::string& kind, const std::string& task) {
+    return objection([&](Job& j) {
+      j.data.kind = kind;
+      j.data.task = task;
+      j.data.path = "a";
+      j.data.unknown = "accept";
+      if (task == "values") j.train.loss = "mean-squared-error";
+    });
+  };
+  EXPECT_THAT(with("generated", "blobs"), HasSubstr("data.kind \"generated\" has no classes"));
+  EXPECT_THAT(with("mnist", "digits"), HasSubstr("data.kind \"mnist\""));
+  EXPECT_THAT(with("csv", "values"), HasSubstr("data.task \"values\""));
+  for (const char* kind : {"csv", "libsvm", "text"}) EXPECT_EQ(with(kind, "digits"), "") << kind;
 }
 
 TEST(CheckJob, ServersOnlyWhereTheyAreUsed) {

@@ -130,6 +130,14 @@ void check_replicas(const Job& job) {
        job.strategy.replicas, job.cluster.servers);
 }
 
+void check_factors(const StrategyOptions& strategy) {
+  if (!strategy.factors || strategy.compression.kind == "none") return;
+  fail(ErrorCode::invalid,
+       "strategy.factors is set, and strategy.compression.kind is \"{}\"; gradients travel as "
+       "factors or compressed, not both",
+       strategy.compression.kind);
+}
+
 void check_outer(const StrategyOptions& strategy) {
   if (strategy.outer.kind == "mean" || strategy.outer.momentum < 1) return;
   fail(ErrorCode::invalid, "strategy.outer.momentum is {}; it must be below 1",
@@ -146,6 +154,7 @@ void check_strategy(const Job& job) {
   check_momentum(job);
   check_servers(job);
   check_replicas(job);
+  check_factors(job.strategy);
   check_outer(job.strategy);
 }
 

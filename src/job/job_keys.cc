@@ -110,6 +110,10 @@ Keys model_and_data_keys() {
        "`text`: characters the model sees at a time.", between(1, kWidest)},
       {"data.noise", in<&Job::data, &DataOptions::noise>,
        "`generated`: how much chance there is in the samples.", between(0, 1e6)},
+      {"data.unknown", in<&Job::data, &DataOptions::unknown>,
+       "`csv`, `libsvm`, `text`: what a class or a character is that training never saw. With "
+       "`accept` the model has one more, the unknown, which it then stands for.",
+       choice({"error", "accept"})},
   };
 }
 
@@ -193,6 +197,10 @@ Keys strategy_keys() {
        choice(all_reduce_algorithms())},
       {"strategy.bucket_bytes", in<&Job::strategy, &S::bucket_bytes>,
        "`allreduce`: gradients travel in pieces of about this size.", between(1, 1e12)},
+      {"strategy.factors", in<&Job::strategy, &S::factors>,
+       "`allreduce` by messages: of linear layers not the gradient of the weight travels but the "
+       "two matrices it is the product of, where these are at most half as large; every worker "
+       "multiplies. Exact, and for slow networks."},
       {"strategy.consistency", in<&Job::strategy, &S::consistency>,
        "`parameter-server`: update with all workers' gradients (`sync`), with each at once "
        "(`async`; `bounded` limits how far workers drift apart), or with the first few (`k-of-n`).",

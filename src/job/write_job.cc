@@ -136,19 +136,20 @@ std::string strategy_reference() {
   std::string text =
       "\nStrategies:\n\n| `strategy.kind` | | all make every step together | a loss stops all | "
       "work goes to whoever is free | servers | moves by exactly the job's steps | resumes to the "
-      "byte | keys it reads |\n|---|---|---|---|---|---|---|---|---|\n";
+      "byte | a loss changes nothing | keys it reads |\n"
+      "|---|---|---|---|---|---|---|---|---|---|\n";
   for (const StrategyWay& way : strategy_ways()) {
     const StrategyTraits& traits = way.traits;
-    text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} |\n", way.kind,
+    text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", way.kind,
                         way.key.empty() ? "" : fmt::format("`{} = \"{}\"`", way.key, way.value),
                         yes_or_no(traits.lockstep), yes_or_no(traits.loss_stops_all),
                         yes_or_no(traits.hands_out_work), yes_or_no(traits.uses_servers),
                         yes_or_no(traits.moves_exactly), yes_or_no(traits.resumes_to_the_byte),
-                        fmt::join(way.keys, ", "));
+                        yes_or_no(traits.loss_changes_nothing), fmt::join(way.keys, ", "));
   }
   return text +
          "\nWith `push = \"delta\"` workers of `sync` servers make steps alone between two "
-         "pushes: not every step together, and they resume as `averaging` does.\n";
+         "pushes: not every step together, and a loss changes as much as in `averaging`.\n";
 }
 
 /// Rows with a name and words, and of some kinds with keys that not all of them read.

@@ -5,11 +5,13 @@
 #include <thread>
 
 #include "kernel/fast_settings.h"
+#include "kernel/main_door.h"
 #include "kernel/run_again.h"
 
 namespace cohort {
+namespace {
 
-void use_fast_kernels(int threads) {
+void start_with_missing_settings(int threads) {
   const GetVariable get = [](const char* name) { return std::getenv(name); };
   const char* mark = get(kMark);
   auto settings = from_mark(mark == nullptr ? "" : mark);
@@ -25,6 +27,13 @@ void use_fast_kernels(int threads) {
     if (!was_set(one)) settings.push_back(one);
   }
   if (settings.size() > known) run_again(settings);
+}
+
+}  // namespace
+
+void use_fast_kernels(int threads) {
+  start_with_missing_settings(threads);
+  pass_main_door();
 }
 
 }  // namespace cohort

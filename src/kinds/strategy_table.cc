@@ -10,11 +10,15 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr StrategyTraits kInStep = {
-    .lockstep = true, .loss_stops_all = true, .moves_exactly = true, .resumes_to_the_byte = true};
+constexpr StrategyTraits kInStep = {.lockstep = true,
+                                    .loss_stops_all = true,
+                                    .moves_exactly = true,
+                                    .resumes_to_the_byte = true,
+                                    .loss_changes_nothing = true};
 constexpr StrategyTraits kHandedOut = {.hands_out_work = true};
 /// All wait for the average, but make their steps alone.
-constexpr StrategyTraits kAveragedInStep = {.loss_stops_all = true, .moves_exactly = true};
+constexpr StrategyTraits kAveragedInStep = {
+    .loss_stops_all = true, .moves_exactly = true, .resumes_to_the_byte = true};
 
 StrategyTraits with_servers(StrategyTraits traits) {
   traits.uses_servers = true;
@@ -99,7 +103,7 @@ const std::vector<StrategyWay>& strategy_ways() {
       {.name = "allreduce",
        .title = "all-reduce",
        .kind = "allreduce",
-       .keys = {"algorithm", "bucket_bytes"},
+       .keys = {"algorithm", "bucket_bytes", "factors"},
        .words = "all add up their gradients, each makes the same update",
        .traits = trying_codecs(kInStep)},
       server({"sync", kInStep, {}, "servers add up all gradients and update"}),
@@ -176,7 +180,7 @@ StrategyWay way_of(const StrategyOptions& options) {
   StrategyWay way = *found;
   if (way.kind == "parameter-server" && options.push == "delta") {
     way.traits.lockstep = false;
-    way.traits.resumes_to_the_byte = false;
+    way.traits.loss_changes_nothing = false;
   }
   return way;
 }

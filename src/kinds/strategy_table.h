@@ -25,9 +25,13 @@ struct StrategyTraits {
   /// The model moves by exactly the steps of the job, as it does with one process; otherwise
   /// nearly.
   bool moves_exactly = false;
-  /// Resumed from a checkpoint, or after a loss that was made good: as many workers as before end
-  /// with the model of the quiet run, to the byte (without compression).
+  /// Resumed from a checkpoint, as many workers as before end with the model of a run that was
+  /// never stopped, to the byte.
   bool resumes_to_the_byte = false;
+  /// A loss that is made good changes nothing: the model is that of the quiet run (without
+  /// compression). Otherwise the steps since the last average are made anew, or pieces change
+  /// hands.
+  bool loss_changes_nothing = false;
   /// Models travel, not gradients or changes: codecs that lose signs or sizes are of no use.
   bool sends_models = false;
   /// It can find out by itself which codec pays (compression "auto").

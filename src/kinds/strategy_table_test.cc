@@ -33,6 +33,7 @@ TEST(StrategyTable, TraitsDoNotContradictEachOther) {
     EXPECT_TRUE(!traits.lockstep || traits.loss_stops_all) << "a step needs all";
     EXPECT_NE(traits.hands_out_work, traits.loss_stops_all) << "whoever is free does it";
     EXPECT_TRUE(!traits.resumes_to_the_byte || traits.moves_exactly);
+    EXPECT_TRUE(!traits.loss_changes_nothing || traits.resumes_to_the_byte);
     EXPECT_TRUE(!traits.takes_quorum || traits.hands_out_work);
   }
 }
@@ -53,7 +54,8 @@ TEST(StrategyTable, DeltasAreMadeAloneBetweenTwoPushes) {
   EXPECT_TRUE(way_of(options).traits.lockstep);
   options.push = "delta";
   EXPECT_FALSE(way_of(options).traits.lockstep);
-  EXPECT_FALSE(way_of(options).traits.resumes_to_the_byte);
+  EXPECT_FALSE(way_of(options).traits.loss_changes_nothing);
+  EXPECT_TRUE(way_of(options).traits.resumes_to_the_byte);
   EXPECT_TRUE(way_of(options).traits.loss_stops_all);
 }
 

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/fail.h"
+#include "base/log.h"
 #include "launch/stop_grace.h"
 
 namespace cohort {
@@ -33,6 +35,12 @@ void Groups::finished(int worker) {
 void Groups::lost(const ProcessPlan& plan) {
   if (!lost_at_) lost_at_ = Clock::now();
   lost_in_view_ = true;
+  // A server of the group that is over: the next one is decided and has servers of its own.
+  if (plan.ranks.empty() && next_ && servers_started_ == 0) return;
+  const auto in_view = [&](int worker) { return view().rank_of(worker).has_value(); };
+  if (!plan.servers.empty() || std::ranges::any_of(plan.ranks, in_view)) {
+    control_.note_loss(view().epoch);
+  }
   for (const int worker : plan.ranks) {
     members_.lose(worker);
     control_.slot(worker).activity.clear();
@@ -48,7 +56,6 @@ void Groups::lost(const ProcessPlan& plan) {
 }
 
 void Groups::form_first() {
-  store_ = launch_.connect(Deadline::in_seconds(cluster_.timeout_seconds));
   // Nothing is gained by waiting until each has said that it is there.
   for (int worker = 0; worker < cluster_.workers; ++worker) members_.ready(worker, -1);
   publish(*members_.next());
@@ -82,12 +89,10 @@ void Groups::go_on() {
       control_.end_servers(next_->epoch - 1);
     }
   }
-  if (next_ && tasks_.running_servers() == 0) {
-    if (has_servers()) start_servers(*next_);
-    publish(*std::exchange(next_, std::nullopt));
-  }
-  // Servers end when their workers have left, which lost ones cannot.
-  if (ended_ || trained_) {
+  if (next_ && start_servers(*next_)) publish(*std::exchange(next_, std::nullopt));
+  // Servers end when their workers have left, which lost ones cannot. Once the run is to end nobody
+  // comes in their place.
+  if (ended_ || trained_ || ending_) {
     if (members_.present() == 0) control_.end_servers(view().epoch);
   }
 }
@@ -95,9 +100,8 @@ void Groups::go_on() {
 void Groups::note_ready_workers() {
   const std::int64_t next_epoch = view().epoch + 1;
   for (int worker = 0; worker < static_cast<int>(control_.slots().size()); ++worker) {
-    WorkerSlot& slot = control_.slot(worker);
+    const WorkerSlot& slot = control_.slot(worker);
     if (!members_.has(worker) || slot.awaited_epoch.load() != next_epoch) continue;
-    slot.awaited_epoch.store(0);
     come_by_.erase(worker);
     if (members_.is_training(worker)) note_broken_by_itself(worker);
     members_.ready(worker, slot.ready_step.load());
@@ -180,27 +184,40 @@ bool Groups::must_end() {
 
 void Groups::tell_the_end() {
   ended_ = true;
-  const View nobody{.epoch = view().epoch + 1};
-  store_->set(view_key(nobody.epoch), to_text(nobody));
+  control_.publish({.epoch = view().epoch + 1});
 }
 
-void Groups::start_servers(const View& view) {
-  if (launch_.settle_servers) launch_.settle_servers();
-  for (int server = 0; server < static_cast<int>(control_.servers().size()); ++server) {
-    tasks_.start({.servers = {server}, .world = view.world(), .epoch = view.epoch});
+/// Whether all of them are there. Where no process can be made, later perhaps.
+bool Groups::start_servers(const View& view) {
+  if (!has_servers()) return true;
+  if (Clock::now() < start_servers_at_) return false;
+  if (servers_started_ == 0) {
+    if (tasks_.running_servers() > 0) return false;  // Of the group before.
+    if (launch_.settle_servers) launch_.settle_servers();
   }
+  try {
+    for (; servers_started_ < static_cast<int>(control_.servers().size()); ++servers_started_) {
+      tasks_.start({.servers = {servers_started_}, .world = view.world(), .epoch = view.epoch});
+    }
+  } catch (const Error& error) {
+    log_warn("{}", error.what());
+    start_servers_at_ = Clock::now() + std::chrono::seconds(1);
+    return false;
+  }
+  servers_started_ = 0;
+  return true;
 }
 
 void Groups::publish(const View& view) {
   lost_in_view_ = false;
   movement_ = {};
   for (int worker = 0; worker < static_cast<int>(control_.slots().size()); ++worker) {
-    if (!members_.has(worker)) control_.slot(worker).sent_away.store(true);
+    if (!members_.has(worker)) control_.send_away(worker);
   }
   const int chief = view.workers.front();
   const std::int64_t step = control_.slot(chief).ready_step.load();
   control_.set_chief(chief);
-  store_->set(view_key(view.epoch), to_text(view));
+  control_.publish(view);
   launch_.status.happened("group",
                           {{"group", view.epoch},
                            {"workers", view.workers},

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <optional>
 
 #include "cluster/membership.h"
-#include "cluster/store.h"
 #include "launch/launch.h"
 #include "launch/movement.h"
 #include "launch/tasks.h"
@@ -13,8 +11,8 @@
 namespace cohort {
 
 /// Forms the groups of workers, and starts the servers of each: asks the workers to pause when the
-/// membership changes, and when all have done so tells them in the store with whom to go on. For
-/// workers that are processes of this launcher.
+/// membership changes, and when all have done so tells them with whom to go on. For workers that
+/// are processes of this launcher.
 class Groups {
  public:
   Groups(const Launch& launch, Tasks& tasks);
@@ -55,7 +53,7 @@ class Groups {
   Deadline pause_deadline() const;
   bool must_end();
   void tell_the_end();
-  void start_servers(const View& view);
+  bool start_servers(const View& view);
   void publish(const View& view);
 
   const Launch& launch_;
@@ -63,8 +61,9 @@ class Groups {
   const ClusterOptions& cluster_;
   Tasks& tasks_;
   Membership members_;
-  std::unique_ptr<Store> store_;
   std::optional<View> next_;  // Decided, but its servers are not there yet.
+  int servers_started_ = 0;   // Of them.
+  Clock::time_point start_servers_at_;
   bool ending_ = false;
   bool ended_ = false;
   bool trained_ = false;

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -13,97 +15,150 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/store.h"
+#include "base/fail.h"
 #include "cluster/view.h"
 #include "launch/control/control_block.h"
 #include "launch/processes.h"
+#include "launch/requests.h"
 
 namespace cohort {
 
-/// A process of a test: a thread that does what a worker's process does as far as its launcher can
-/// see it, and meets with what the test has planned for it.
-class InventedWorker {
+/// What a test plans for its processes. The `life`-th process (from 0) of a worker is about to make
+/// step `step` (from 1) in `view`; step 0 is before it has a group. One of a server is asked again
+/// and again while it serves, with the step that the furthest worker has made. Who waits is asked
+/// again, unless the launcher wants it to leave its group.
+enum class Fate { lives, waits, dies, falls_silent };
+struct Moment {
+  int worker = -1;  ///< Or
+  int server = -1;
+  int life = 0;
+  std::int64_t step = 0;
+  View view = {};
+};
+using FatePlan = std::function<Fate(const Moment& moment)>;
+
+/// What all processes of a test share.
+struct InventedWorld {
+  ControlBlock& control;
+  std::int64_t steps = 100;
+  bool lockstep = true;  ///< Nobody makes a step before all others have made the one before.
+  FatePlan plan;
+  /// Asked before every start: whether no process can be made.
+  std::function<bool(const ProcessPlan& process)> no_process = {};
+  std::function<void(const View& view)> joined = {};  ///< Called by every worker of a group.
+  std::atomic<int>* reaped = nullptr;  ///< Counts the ends that the launcher has seen.
+};
+
+/// A process of a test: a thread that shows its launcher what a process does, and meets with what
+/// the test has planned for it.
+class InventedTask {
  public:
-  /// What happens to the worker before it makes a step: the `life`-th process of worker `worker`
-  /// (from 0) is about to make step `step` (from 1) in `view`; step 0 is before it has a group.
-  /// Who waits is asked again.
-  enum class Fate { lives, waits, dies, falls_silent };
-  struct Moment {
-    int worker = 0;
-    int life = 0;
-    std::int64_t step = 0;
-    View view = {};
-  };
-  using Plan = std::function<Fate(const Moment& moment)>;
-
-  struct World {
-    ControlBlock& control;
-    MemoryStore& store;
-    std::int64_t steps = 100;
-    bool lockstep = true;  ///< Nobody makes a step before all others have made the one before.
-    Plan plan;
-    std::atomic<int>* reaped = nullptr;  ///< Counts the ends that the launcher has seen.
-  };
-
-  InventedWorker(const World& world, int worker, int life, std::int64_t first_epoch)
-      : world_(world),
-        slot_(world.control.slot(worker)),
-        worker_(worker),
-        life_(life),
-        epoch_(first_epoch) {}
+  InventedTask(const InventedWorld& world, TaskSlot& slot) : world_(world), task_(slot) {}
+  virtual ~InventedTask() = default;
 
   /// Its status, as waitpid reports it.
   int live(const std::stop_token& killed) {
     try {
-      while (const auto view = next_view(killed)) train(*view, killed);
+      do_all(killed);
     } catch (const Death&) {
       return SIGKILL;
     }
-    slot_.state.store(WorkerState::done);
+    task_.state.store(WorkerState::done);
     return 0;
   }
 
- private:
+ protected:
   struct Death {};
+
+  virtual void do_all(const std::stop_token& killed) = 0;
 
   /// What a process does all the time.
   void breathe(const std::stop_token& killed) {
     if (killed.stop_requested()) throw Death();
-    slot_.heartbeats.fetch_add(1);
+    task_.heartbeats.fetch_add(1);
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
 
-  void meet_fate(std::int64_t step, const View& view, const std::stop_token& killed) {
-    const auto ask = [&] {
-      return world_.plan({.worker = worker_, .life = life_, .step = step, .view = view});
-    };
-    Fate fate = ask();
-    for (; fate == Fate::waits; fate = ask()) breathe(killed);
+  void meet_fate(const Moment& moment, const std::stop_token& killed) {
+    Fate fate = world_.plan(moment);
+    for (; fate == Fate::waits && !must_leave(moment.view); fate = world_.plan(moment)) {
+      breathe(killed);
+    }
     if (fate == Fate::dies) throw Death();
     while (fate == Fate::falls_silent && !killed.stop_requested()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
 
+  bool must_leave(const View& view) const {
+    return view.epoch > 0 &&
+           (world_.control.pause_requested(view.epoch) || world_.control.is_broken(view.epoch));
+  }
+
+  InventedWorld world_;
+  TaskSlot& task_;
+};
+
+/// Serves the workers of one group until the launcher ends it.
+class InventedServer : public InventedTask {
+ public:
+  InventedServer(const InventedWorld& world, int server, int life, std::int64_t epoch)
+      : InventedTask(world, world.control.server(server)),
+        server_(server),
+        life_(life),
+        epoch_(epoch) {}
+
+ private:
+  void do_all(const std::stop_token& killed) override {
+    task_.state.store(WorkerState::training);
+    while (!world_.control.servers_shall_end(epoch_)) {
+      breathe(killed);
+      std::int64_t furthest = 0;
+      for (const WorkerSlot& slot : world_.control.slots()) {
+        furthest = std::max(furthest, slot.step.load());
+      }
+      meet_fate({.server = server_, .life = life_, .step = furthest}, killed);
+    }
+  }
+
+  int server_;
+  int life_;
+  std::int64_t epoch_;
+};
+
+class InventedWorker : public InventedTask {
+ public:
+  InventedWorker(const InventedWorld& world, int worker, int life, std::int64_t first_epoch)
+      : InventedTask(world, world.control.slot(worker)),
+        slot_(world.control.slot(worker)),
+        worker_(worker),
+        life_(life),
+        epoch_(first_epoch) {}
+
+ private:
+  void do_all(const std::stop_token& killed) override {
+    while (const auto view = next_view(killed)) train(*view, killed);
+  }
+
   /// The next group it is in; none when there is nothing left to do.
   std::optional<View> next_view(const std::stop_token& killed) {
     if (slot_.finished.load()) return std::nullopt;
-    meet_fate(0, {}, killed);
+    meet_fate({.worker = worker_, .life = life_}, killed);
     for (;;) {
       slot_.awaited_epoch.store(epoch_);
       breathe(killed);
-      const auto text = world_.store.find(view_key(epoch_));
-      if (!text) continue;
-      const View view = view_from(*text);
+      const View view = world_.control.view().read();
+      if (view.epoch < epoch_) continue;
       if (view.rank_of(worker_)) return view;
-      if (view.workers.empty() || slot_.sent_away.load()) return std::nullopt;
-      ++epoch_;  // It was formed before this worker was ready.
+      if (view.workers.empty() || world_.control.is_sent_away(worker_)) return std::nullopt;
+      epoch_ = view.epoch + 1;  // It was formed before this worker was ready.
     }
   }
 
   void train(const View& view, const std::stop_token& killed) {
     slot_.awaited_epoch.store(0);
     slot_.state.store(WorkerState::training);
+    if (world_.joined) world_.joined(view);
     const bool chief = view.rank_of(worker_) == 0;
     // All begin with what the chief has.
     steps_ = std::max<std::int64_t>(world_.control.slot(view.workers.front()).ready_step.load(), 0);
@@ -120,7 +175,7 @@ class InventedWorker {
 
   void make_steps(const View& view, bool chief, const std::stop_token& killed) {
     while (steps_ < world_.steps) {
-      meet_fate(steps_ + 1, view, killed);
+      meet_fate({.worker = worker_, .life = life_, .step = steps_ + 1, .view = view}, killed);
       do {
         breathe(killed);
         if (must_leave(view)) return;
@@ -134,16 +189,11 @@ class InventedWorker {
     slot_.finished.store(true);
   }
 
-  bool must_leave(const View& view) const {
-    return world_.control.pause_requested(view.epoch) || world_.control.is_broken(view.epoch);
-  }
-
   bool all_have_made(std::int64_t steps, const View& view) const {
     return std::ranges::all_of(
         view.workers, [&](int worker) { return world_.control.slot(worker).step.load() >= steps; });
   }
 
-  World world_;
   WorkerSlot& slot_;
   int worker_;
   int life_;
@@ -151,18 +201,20 @@ class InventedWorker {
   std::int64_t steps_ = -1;  // -1: it has no state.
 };
 
-/// Processes that are threads with an InventedWorker each.
+/// Processes that are threads with an InventedTask each.
 class InventedProcesses : public Processes {
  public:
-  explicit InventedProcesses(InventedWorker::World world) : world_(std::move(world)) {}
+  explicit InventedProcesses(InventedWorld world) : world_(std::move(world)) {}
 
   void start(const ProcessPlan& plan) override {
-    const int worker = plan.ranks.front();
+    if (world_.no_process && world_.no_process(plan)) {
+      fail(ErrorCode::io, "cannot start a process: it was planned so");
+    }
     const std::size_t index = threads_.size();
     running_.push_back(true);
-    threads_.emplace_back([this, index, worker, epoch = plan.epoch,
-                           life = lives_[worker]++](const std::stop_token& killed) {
-      const int status = InventedWorker(world_, worker, life, epoch).live(killed);
+    threads_.emplace_back([this, index,
+                           task = std::shared_ptr(make_task(plan))](const std::stop_token& killed) {
+      const int status = task->live(killed);
       const std::lock_guard lock(mutex_);
       ended_.push_back({.index = index, .pid = static_cast<pid_t>(pid(index)), .status = status});
     });
@@ -184,15 +236,59 @@ class InventedProcesses : public Processes {
   }
   void kill(std::size_t index) override { threads_[index].request_stop(); }
 
-  int started(int worker) const { return lives_.at(worker); }
+  int started(int worker) const { return worker_lives_.at(worker); }
+  int started_server(int server) const { return server_lives_.at(server); }
 
  private:
-  InventedWorker::World world_;
-  std::map<int, int> lives_;
+  std::unique_ptr<InventedTask> make_task(const ProcessPlan& plan) {
+    if (plan.ranks.empty()) {
+      const int server = plan.servers.front();
+      return std::make_unique<InventedServer>(world_, server, server_lives_[server]++, plan.epoch);
+    }
+    const int worker = plan.ranks.front();
+    return std::make_unique<InventedWorker>(world_, worker, worker_lives_[worker]++, plan.epoch);
+  }
+
+  InventedWorld world_;
+  std::map<int, int> worker_lives_;
+  std::map<int, int> server_lives_;
   std::vector<bool> running_;  // Only the launcher's thread looks at it.
   std::mutex mutex_;
   std::vector<End> ended_;
   std::vector<std::jthread> threads_;  // Last: they end before what they use goes.
+};
+
+/// Requests that a test makes, from any thread.
+class InventedRequests : public Requests {
+ public:
+  void ask(const RunRequest& request) {
+    const std::lock_guard lock(mutex_);
+    asked_.push_back(request);
+  }
+
+  std::optional<RunRequest> wait(std::chrono::milliseconds) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // The launcher's tick.
+    const std::lock_guard lock(mutex_);
+    if (asked_.empty()) return std::nullopt;
+    const RunRequest next = asked_.front();
+    asked_.pop_front();
+    return next;
+  }
+
+  void answer(const std::string& text) override {
+    const std::lock_guard lock(mutex_);
+    answers_.push_back(text);
+  }
+
+  std::vector<std::string> answers() {
+    const std::lock_guard lock(mutex_);
+    return answers_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<RunRequest> asked_;
+  std::vector<std::string> answers_;
 };
 
 }  // namespace cohort

@@ -1,7 +1,6 @@
 #include "launch/launch.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -10,7 +9,6 @@
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "cluster/signal_watch.h"
 #include "launch/groups.h"
 #include "launch/movement.h"
 #include "launch/restart_budget.h"
@@ -63,10 +61,11 @@ class Launcher {
     launch_.status.write_tasks(groups_.view(), tasks_.list(groups_.view()));
     while (tasks_.running() > 0 || !waiting_.empty()) {
       const bool changing = launch_.regroups && groups_.is_changing();
-      if (const auto signal = signals_.wait(changing ? kShortTick : kTick)) handle(*signal);
+      if (const auto request = launch_.requests.wait(changing ? kShortTick : kTick)) {
+        handle(*request);
+      }
       for (const Tasks::End& end : tasks_.reap()) note_end(end);
       start_waiting();
-      change_workers();
       if (launch_.regroups) regroup();
       watch();
       if (time_is_up()) tasks_.end_all();
@@ -125,10 +124,10 @@ class Launcher {
   }
 
   void start(const ProcessPlan& plan) {
+    tasks_.start(plan);
     if (launch_.regroups) {
       for (const int worker : plan.ranks) groups_.started(worker);
     }
-    tasks_.start(plan);
     hanging_by_.reset();
   }
 
@@ -150,10 +149,18 @@ class Launcher {
     }
   }
 
-  // ---- what the user wants
+  // ---- what is asked for
 
-  void handle(int signal) {
-    if (signal == SIGCHLD) return;
+  void handle(const RunRequest& request) {
+    if (request.kind == RunRequest::Kind::stop) return stop(request.signal);
+    try {
+      change_workers(request.workers);
+    } catch (const std::exception& error) {
+      launch_.requests.answer(fmt::format("failed: {}", error.what()));
+    }
+  }
+
+  void stop(int signal) {
     if (stopping()) {
       stop_at_once_ = true;
       end_by_ = Deadline::in(0s);
@@ -177,21 +184,13 @@ class Launcher {
     control_.set_last_step(good_last_step(furthest, launch_.steps_alone, longest_step()));
   }
 
-  void change_workers() {
-    try {
-      if (const auto wanted = launch_.status.asked_workers()) change_workers(*wanted);
-    } catch (const std::exception& error) {
-      log_warn("the number of workers was not changed: {}", error.what());
-    }
-  }
-
   void change_workers(int wanted) {
     const auto most = static_cast<int>(control_.slots().size());
     const auto least = static_cast<int>(std::max<std::int64_t>(cluster_.min_workers, 1));
     if (!launch_.regroups) {
-      launch_.status.answer("refused: the number of workers of this run was set by others");
+      launch_.requests.answer("refused: the number of workers of this run was set by others");
     } else if (wanted < least || wanted > most) {
-      launch_.status.answer(
+      launch_.requests.answer(
           fmt::format("refused: this run can have {} to {} workers", least, most));
     } else {
       const int before = groups_.members().wanted();
@@ -199,23 +198,27 @@ class Launcher {
       start_missing_workers();
       const std::string text =
           fmt::format("workers wanted from now on: {} (before: {})", wanted, before);
-      launch_.status.answer(text);
+      launch_.requests.answer(text);
       launch_.status.happened("scale", {{"workers", wanted}, {"before", before}});
       launch_.progress.say(text);
     }
   }
 
+  /// Here they only wait to be started: where no process can be made, start_waiting() tries again.
   void start_missing_workers() {
+    if (end_by_ || groups_.trained()) return;
     const auto missing = [&] {
       return groups_.members().wanted() - groups_.members().present() -
              static_cast<int>(waiting_.size());
     };
+    while (missing() < 0 && !waiting_.empty()) waiting_.pop_back();
     const auto most = static_cast<int>(control_.slots().size());
     for (int worker = 0; missing() > 0 && worker < most; ++worker) {
-      if (!tasks_.runs_worker(worker) && !waits(worker)) start(groups_.plan_of(worker));
+      if (tasks_.runs_worker(worker) || waits(worker)) continue;
+      waiting_.push_back({groups_.plan_of(worker), Clock::now()});
     }
     // Numbers of workers that are just leaving become free in a moment.
-    missing_wanted_ = missing() > 0 && !end_by_;
+    missing_wanted_ = missing() > 0;
   }
 
   bool waits(int worker) const {
@@ -252,7 +255,7 @@ class Launcher {
                                      {"step", cause.step},
                                      {"cause", describe(cause)}});
     const bool not_needed = launch_.regroups && !end.plan.ranks.empty() &&
-                            control_.slot(end.plan.ranks.front()).sent_away.load();
+                            control_.is_sent_away(end.plan.ranks.front());
     if (launch_.regroups) groups_.lost(end.plan);
     if (groups_.trained() || not_needed || (stopping() && launch_.regroups)) {
       // What was to be saved was saved, or another one will do it.
@@ -369,7 +372,6 @@ class Launcher {
   const Launch& launch_;
   ControlBlock& control_;
   const ClusterOptions& cluster_;
-  SignalWatch signals_;
   Tasks tasks_;
   Groups groups_;
   RestartBudget budget_;
@@ -377,7 +379,7 @@ class Launcher {
   std::vector<WaitingPlan> waiting_;  // To be started when it is time.
   LaunchResult result_;
   bool stop_at_once_ = false;
-  bool missing_wanted_ = false;  // Workers could not be started yet.
+  bool missing_wanted_ = false;  // There was no number yet for all workers that are wanted.
   std::set<int> named_slow_;
   std::vector<int> everyone_;  // All workers there may be.
   Movement movement_;

@@ -2,16 +2,15 @@
 
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "cluster/store.h"
 #include "kinds/strategy_table.h"
 #include "launch/control/control_block.h"
 #include "launch/failure.h"
 #include "launch/processes.h"
 #include "launch/progress.h"
+#include "launch/requests.h"
 #include "launch/run_status.h"
 
 namespace cohort {
@@ -25,8 +24,8 @@ struct LaunchResult {
 };
 
 /// Starts a process per plan (what it does is not this room's business), watches them until the
-/// last has ended, and passes on what the user wants: the first Ctrl-C, SIGTERM or SIGUSR1 lets all
-/// workers stop together after their step, the second ends them at once.
+/// last has ended, and passes on what is asked for: the first request to stop lets all workers stop
+/// together after their step, the second ends them at once.
 ///
 /// A task that is lost is replaced, within limits, and the workers form a new group (see
 /// Membership). Where that cannot be, the rest saves what it has; where nothing can be saved the
@@ -41,12 +40,11 @@ struct Launch {
   const std::vector<ProcessPlan>& plans;  ///< Of those that are started first.
   Progress& progress;
   RunStatus& status;
+  Requests& requests;
   bool regroups = true;  ///< The workers are this launcher's own processes.
   std::function<std::filesystem::path(const ProcessPlan& plan)> log_of;
   /// Lets the tasks find each other, once the first are started.
   std::function<void()> serve = {};
-  /// The store in which workers are told of their groups.
-  std::function<std::unique_ptr<Store>(Deadline deadline)> connect = {};
   /// Once no server runs, before those of the next group are started.
   std::function<void()> settle_servers = {};
 };

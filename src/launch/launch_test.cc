@@ -1,16 +1,9 @@
 // The launcher with invented processes: deaths, silences and races that no real run can be made to
 // have on demand.
 
-#include "launch/launch.h"
-
 #include <gmock/gmock.h>
-#include <unistd.h>
 
-#include <mutex>
-#include <set>
-
-#include "cluster/prefix_store.h"
-#include "launch/invented_processes_test_support.h"
+#include "launch/launch_test_support.h"
 
 namespace cohort {
 namespace {
@@ -20,94 +13,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
-using Fate = InventedWorker::Fate;
-using Moment = InventedWorker::Moment;
-
-constexpr int kWorkers = 4;
-constexpr std::int64_t kSteps = 60;
-
-class LaunchTest : public testing::Test {
- protected:
-  LaunchTest() {
-    cluster_.workers = kWorkers;
-    cluster_.timeout_seconds = 20;
-    cluster_.silence_warn_seconds = 5;
-    cluster_.silence_lost_seconds = 10;
-    for (int worker = 0; worker < kWorkers; ++worker) {
-      plans_.push_back({.ranks = {worker}, .world = kWorkers});
-    }
-  }
-
-  LaunchResult launch(const InventedWorker::Plan& plan) {
-    InventedProcesses processes({.control = control_,
-                                 .store = store_,
-                                 .steps = kSteps,
-                                 .lockstep = traits_.lockstep,
-                                 .plan = plan,
-                                 .reaped = &reaped_});
-    RunOptions quiet;
-    quiet.quiet = true;
-    Progress progress(quiet, control_, kWorkers);
-    RunStatus status("");
-    const LaunchResult result = launch_workers(
-        {.cluster = cluster_,
-         .traits = traits_,
-         .control = control_,
-         .processes = processes,
-         .plans = plans_,
-         .progress = progress,
-         .status = status,
-         .log_of = [](const ProcessPlan&) { return std::filesystem::path(); },
-         .connect = [this](Deadline) { return std::make_unique<PrefixStore>(store_, ""); }});
-    for (int worker = 0; worker < kWorkers; ++worker) starts_.push_back(processes.started(worker));
-    return result;
-  }
-
-  /// The last group that was formed.
-  View last_view() {
-    View last;
-    for (std::int64_t epoch = 1; const auto text = store_.find(view_key(epoch)); ++epoch) {
-      const View view = view_from(*text);
-      if (!view.workers.empty()) last = view;
-    }
-    return last;
-  }
-
-  bool all_finished() const {
-    return std::ranges::all_of(control_.slots(), [](const WorkerSlot& slot) {
-      return slot.finished.load() && slot.step.load() == kSteps;
-    });
-  }
-
-  /// Dies when as many have come here.
-  Fate dies_with_others(const Moment& moment, int others) {
-    const std::lock_guard lock(mutex_);
-    dying_.insert(moment.worker);
-    return static_cast<int>(dying_.size()) == others ? Fate::dies : Fate::waits;
-  }
-
-  bool all_train() const {
-    return std::ranges::all_of(control_.slots(), [](const WorkerSlot& slot) {
-      return slot.state.load() == WorkerState::training;
-    });
-  }
-
-  static std::vector<int> ranks_of(const std::vector<WorkerFailure>& failures) {
-    std::vector<int> ranks;
-    for (const WorkerFailure& failure : failures) ranks.push_back(failure.rank);
-    return ranks;
-  }
-
-  ClusterOptions cluster_;
-  StrategyTraits traits_{.lockstep = true, .loss_stops_all = true};
-  ControlBlock control_{kWorkers, 0};
-  MemoryStore store_;
-  std::vector<ProcessPlan> plans_;
-  std::vector<int> starts_;  // Processes that each worker has had.
-  std::atomic<int> reaped_ = 0;
-  std::mutex mutex_;
-  std::set<int> dying_;
-};
 
 TEST_F(LaunchTest, NothingHappensToWorkersToWhomNothingHappens) {
   const LaunchResult result = launch([](const Moment&) { return Fate::lives; });
@@ -130,7 +35,7 @@ TEST_F(LaunchTest, TwoDeathsAtOnceAreTwoReplacements) {
   EXPECT_EQ(result.restarts, 2);
   EXPECT_THAT(starts_, ElementsAre(1, 2, 2, 1));
   EXPECT_TRUE(all_finished());
-  EXPECT_EQ(last_view().world(), kWorkers);
+  EXPECT_EQ(last_view().world(), kLaunchWorkers);
 }
 
 // The chief too: whoever has come furthest takes over.
@@ -217,7 +122,7 @@ TEST_F(LaunchTest, EnoughWorkersGoOnWithoutTheLost) {
   EXPECT_THAT(ranks_of(result.recovered), ElementsAre(1));
   EXPECT_EQ(result.restarts, 0);
   EXPECT_THAT(last_view().workers, UnorderedElementsAre(0, 2, 3));
-  for (const int worker : {0, 2, 3}) EXPECT_EQ(control_.slot(worker).step.load(), kSteps);
+  for (const int worker : {0, 2, 3}) EXPECT_EQ(control_.slot(worker).step.load(), kLaunchSteps);
 }
 
 TEST_F(LaunchTest, WhereALossStopsNobodyTheOthersAreNotBroken) {
@@ -233,21 +138,111 @@ TEST_F(LaunchTest, WhereALossStopsNobodyTheOthersAreNotBroken) {
   EXPECT_THAT(ranks_of(result.recovered), ElementsAre(1));
   EXPECT_FALSE(control_.is_broken(1));
   EXPECT_EQ(last_view().epoch, 1);
-  for (const int worker : {0, 2, 3}) EXPECT_EQ(control_.slot(worker).step.load(), kSteps);
+  for (const int worker : {0, 2, 3}) EXPECT_EQ(control_.slot(worker).step.load(), kLaunchSteps);
 }
 
-TEST_F(LaunchTest, ASignalStopsAllAfterTheSameStepOnceTheChiefHasSaved) {
+TEST_F(LaunchTest, AStopIsAfterTheSameStepForAllOnceTheChiefHasSaved) {
   const LaunchResult result = launch([&](const Moment& moment) {
-    if (moment.worker == 2 && moment.step == 10) ::kill(::getpid(), SIGTERM);
-    // Nobody can be through before the signal is seen.
+    if (moment.worker == 2 && moment.step == 10) requests_.ask({.signal = SIGTERM});
+    // Nobody can be through before the request is seen.
     return moment.step == 40 && !control_.stop_requested() ? Fate::waits : Fate::lives;
   });
   EXPECT_EQ(result.signal, SIGTERM);
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_TRUE(control_.is_saved());
   const std::int64_t step = control_.slot(0).step.load();
-  EXPECT_LT(step, kSteps);
+  EXPECT_LT(step, kLaunchSteps);
   for (const WorkerSlot& slot : control_.slots()) EXPECT_EQ(slot.step.load(), step);
+}
+
+TEST_F(LaunchTest, ASecondStopEndsAllAtOnce) {
+  cluster_.timeout_seconds = 100'000;  // So that nobody is ended for being late.
+  const LaunchResult result = launch([&](const Moment& moment) {
+    if (moment.step < 10) return Fate::lives;
+    if (moment.worker == 2 && !asked_.exchange(true)) {
+      requests_.ask({.signal = SIGINT});
+      requests_.ask({.signal = SIGINT});
+    }
+    return Fate::waits;  // For ever, if nobody ended it.
+  });
+  EXPECT_EQ(result.signal, SIGINT);
+  EXPECT_THAT(result.failures, IsEmpty());
+  EXPECT_FALSE(control_.is_saved());
+  EXPECT_FALSE(all_finished());
+}
+
+TEST_F(LaunchTest, FewerWorkersAreSentAwayAndMoreAreStarted) {
+  std::atomic<bool> few = false;
+  const LaunchResult result = launch([&](const Moment& moment) {
+    if (moment.view.world() == 2) few = true;
+    const bool first = moment.view.rank_of(moment.worker) == 0;
+    if (first && moment.step == 10 && !few) {
+      requests_.ask({.kind = RunRequest::Kind::workers, .workers = 2});
+    }
+    if (first && moment.step == 30) {
+      requests_.ask({.kind = RunRequest::Kind::workers, .workers = 4});
+      requests_.ask({.kind = RunRequest::Kind::workers, .workers = 5});
+    }
+    const bool waits =
+        (moment.step == 20 && !few) || (moment.step == 40 && moment.view.world() != 4);
+    return waits ? Fate::waits : Fate::lives;
+  });
+  EXPECT_THAT(result.failures, IsEmpty());
+  EXPECT_THAT(result.recovered, IsEmpty());
+  EXPECT_TRUE(all_finished());
+  EXPECT_EQ(last_view().world(), 4);
+  EXPECT_THAT(starts_, UnorderedElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(requests_.answers(),
+              testing::Contains(HasSubstr("workers wanted from now on: 2 (before: 4)")));
+  EXPECT_THAT(requests_.answers(),
+              testing::Contains(HasSubstr("refused: this run can have 1 to 4 workers")));
+}
+
+// The second of two newcomers cannot be started; the first is there and all wait for the second.
+TEST_F(LaunchTest, AWorkerThatCannotBeStartedYetIsStartedLater) {
+  std::atomic<bool> few = false;
+  std::atomic<int> tries = 0;
+  no_process_ = [&](const ProcessPlan&) { return few && ++tries == 2; };
+  const LaunchResult result = launch([&](const Moment& moment) {
+    if (moment.view.world() == 2) few = true;
+    const bool first = moment.view.rank_of(moment.worker) == 0;
+    if (first && moment.step == 10 && !few) {
+      requests_.ask({.kind = RunRequest::Kind::workers, .workers = 2});
+    }
+    if (first && moment.step == 30) {
+      requests_.ask({.kind = RunRequest::Kind::workers, .workers = 4});
+    }
+    const bool waits =
+        (moment.step == 20 && !few) || (moment.step == 40 && moment.view.world() != 4);
+    return waits ? Fate::waits : Fate::lives;
+  });
+  EXPECT_THAT(result.failures, IsEmpty());
+  EXPECT_GE(tries, 3);
+  EXPECT_TRUE(all_finished());
+  EXPECT_EQ(last_view().world(), 4);
+}
+
+// Where no process can ever be made, a stop is not kept waiting by those that are missing.
+TEST_F(LaunchTest, AStopDoesNotWaitForWorkersThatCannotBeStarted) {
+  std::atomic<bool> few = false, tried = false;
+  no_process_ = [&](const ProcessPlan&) {
+    if (few && !tried.exchange(true)) requests_.ask({.signal = SIGTERM});
+    return few.load();
+  };
+  const LaunchResult result = launch([&](const Moment& moment) {
+    if (moment.view.world() == 2 && !few.exchange(true)) {
+      requests_.ask({.kind = RunRequest::Kind::workers, .workers = 4});
+    }
+    if (moment.step == 10 && !few && !asked_.exchange(true)) {
+      requests_.ask({.kind = RunRequest::Kind::workers, .workers = 2});
+    }
+    const bool waits =
+        (moment.step == 20 && !few) || (moment.step == 40 && !control_.stop_requested());
+    return waits ? Fate::waits : Fate::lives;
+  });
+  EXPECT_EQ(result.signal, SIGTERM);
+  EXPECT_THAT(result.failures, IsEmpty());
+  EXPECT_TRUE(control_.is_saved());
 }
 
 }  // namespace

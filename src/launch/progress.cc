@@ -41,7 +41,9 @@ void Progress::say(const std::string& text) {
   if (style_ == Style::quiet) return;
   finish();
   if (style_ == Style::json) {
-    std::puts(nlohmann::json{{"message", text}}.dump().c_str());
+    using Json = nlohmann::json;
+    const Json line{{"message", text}};  // It may quote what is not UTF-8.
+    std::puts(line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
     std::puts(text.c_str());
   }

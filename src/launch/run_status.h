@@ -13,10 +13,9 @@
 
 namespace cohort {
 
-/// What others may know of a running run, and ask of it, in its folder: `tasks.json` (who runs now,
-/// written anew at every change), `history.jsonl` (a line for every loss, restart and group), and
-/// `control/workers` (how many workers somebody wants; see ask_for_workers). Does nothing without a
-/// folder.
+/// What others may know of a running run, in its folder: `tasks.json` (who runs now, written anew
+/// at every change) and `history.jsonl` (a line for every loss, restart and group). Does nothing
+/// without a folder. What others may ask of it: launch/requests.h.
 class RunStatus {
  public:
   struct Task {
@@ -26,23 +25,15 @@ class RunStatus {
     std::int64_t pid = 0;
   };
 
-  explicit RunStatus(std::filesystem::path run_dir);
+  explicit RunStatus(std::filesystem::path run_dir) : run_dir_(std::move(run_dir)) {}
 
   void write_tasks(const View& view, const std::vector<Task>& tasks);
   /// `event` with what else is to say of it; the time is added.
   void happened(const std::string& event, nlohmann::json details);
 
-  /// The number of workers somebody asked for since the last call. Answer it with answer().
-  std::optional<int> asked_workers();
-  void answer(const std::string& text);
-
  private:
   std::filesystem::path run_dir_;
   Clock::time_point start_ = Clock::now();
 };
-
-/// From another process: asks the launcher of the run in `run_dir` for so many workers, waits for
-/// its answer and returns it. Throws Error where no run goes on there or it does not answer.
-std::string ask_for_workers(const std::filesystem::path& run_dir, int workers, Deadline deadline);
 
 }  // namespace cohort

@@ -54,14 +54,12 @@ View RegroupingSeat::next(std::int64_t after, std::int64_t step) {
 View RegroupingSeat::wait_for(std::int64_t epoch) {
   for (;;) {
     slot_.awaited_epoch.store(epoch);
-    try {
-      const View view = view_from(store_.get(view_key(epoch), Deadline::in(10s)));
-      if (view.rank_of(worker()) || view.workers.empty() || slot_.sent_away.load()) return view;
-      ++epoch;  // It was formed before this worker was ready.
-    } catch (const Error& error) {
-      // The launcher has its reasons to wait, and takes this process along when it dies.
-      if (error.code() != ErrorCode::timeout) throw;
-    }
+    // The launcher has its reasons to wait, and takes this process along when it dies.
+    const auto view = control_.view().wait_for(epoch, Deadline::in(10s));
+    if (!view) continue;
+    const bool is_last = view->workers.empty() || control_.is_sent_away(worker());
+    if (view->rank_of(worker()) || is_last) return *view;
+    epoch = view->epoch + 1;  // It was formed before this worker was ready.
   }
 }
 

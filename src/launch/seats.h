@@ -14,8 +14,8 @@ namespace cohort {
 /// there ends when the group is broken.
 std::unique_ptr<Store> group_store(Store& store, const ControlBlock& control, std::int64_t epoch);
 
-/// A worker whose launcher forms groups: it is told of them in the store, and tells in its slot
-/// when it waits for one.
+/// A worker whose launcher forms groups: it is told of them by the control channel, and tells in
+/// its slot when it waits for one.
 class RegroupingSeat : public Seat {
  public:
   struct Options {

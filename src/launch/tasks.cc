@@ -59,7 +59,7 @@ void Tasks::clear_slots(const ProcessPlan& plan) const {
     WorkerSlot& slot = options_.control.slot(worker);
     slot.awaited_epoch.store(0);
     slot.ready_step.store(-1);
-    slot.sent_away.store(false);
+    options_.control.take_back(worker);
     slot.finished.store(false);
     slot.activity.clear();
     slot.heading_for.store(0);

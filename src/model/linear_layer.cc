@@ -5,10 +5,12 @@
 
 namespace cohort {
 
-LinearLayer::LinearLayer(std::int64_t in, std::int64_t out, bool with_bias) {
+LinearLayer::LinearLayer(std::int64_t in, std::int64_t out, bool with_bias,
+                         std::int64_t rows_per_sample) {
   torch::nn::Linear fresh(torch::nn::LinearOptions(in, out).bias(with_bias));
   weight = register_parameter("weight", fresh->weight);
   if (with_bias) bias = register_parameter("bias", fresh->bias);
+  if (rows_per_sample > 0) product_.emplace(weight, rows_per_sample);
 }
 
 torch::Tensor LinearLayer::forward(const torch::Tensor& input) {
@@ -35,8 +37,10 @@ void plan_linear(LayerPlan& layer, const DataSpec& spec) {
 }
 
 std::shared_ptr<Layer> build_linear(const LayerPlan& layer) {
+  std::int64_t rows = 1;
+  for (std::size_t i = 0; i + 1 < layer.input.sizes.size(); ++i) rows *= layer.input.sizes[i];
   return std::make_shared<LinearLayer>(layer.input.sizes.back(), layer.options.out,
-                                       layer.options.bias);
+                                       layer.options.bias, rows);
 }
 
 }  // namespace

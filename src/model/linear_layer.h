@@ -2,14 +2,18 @@
 
 #include <torch/torch.h>
 
+#include <optional>
+
 #include "model/layer.h"
+#include "tensor/gradient_sink.h"
 
 namespace cohort {
 
 /// torch::nn::Linear, in names, numbers and first weights; computed by apply_linear().
 class LinearLayer : public Layer {
  public:
-  LinearLayer(std::int64_t in, std::int64_t out, bool bias);
+  /// `rows_per_sample`: how many rows of inputs a sample has; 0 where that is not known.
+  LinearLayer(std::int64_t in, std::int64_t out, bool bias, std::int64_t rows_per_sample = 0);
 
   torch::Tensor forward(const torch::Tensor& input) override;
   bool absorb_relu_after() override;
@@ -20,6 +24,7 @@ class LinearLayer : public Layer {
 
  private:
   bool relu_ = false;
+  std::optional<ProductMark> product_;
 };
 
 }  // namespace cohort

@@ -37,6 +37,10 @@ inline torch::Tensor weight_gradient(const torch::Tensor& weight, const torch::T
                                      const torch::Tensor& input) {
   auto* sink = GradientSink::of(weight);
   if (sink == nullptr) return at::mm(gradient.t(), input);
+  if (sink->keeps_factors()) {
+    sink->add_factors(gradient, input);
+    return {};
+  }
   torch::Tensor place = sink->view();
   if (sink->beta_for_write() == 0) {
     at::mm_out(place, gradient.t(), input);

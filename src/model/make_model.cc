@@ -44,10 +44,17 @@ std::unique_ptr<Model> make_model(const ModelOptions& options, const DataSpec& s
   check_one_source(options);
   if (!options.torchscript.empty()) return load_torchscript(options.torchscript);
   if (options.make) return make_own(options, seed);
-  const auto plans =
-      plan_network(options.preset.empty() ? options.layers : preset_layers(options, spec), spec);
+  const auto plans = plan_model(options, spec);
   const std::lock_guard lock(random_numbers);
   torch::manual_seed(seed);
+  return make_layers(plans);
+}
+
+std::vector<LayerPlan> plan_model(const ModelOptions& options, const DataSpec& spec) {
+  return plan_network(options.preset.empty() ? options.layers : preset_layers(options, spec), spec);
+}
+
+std::unique_ptr<Model> make_layers(const std::vector<LayerPlan>& plans) {
   return wrap(std::make_shared<LayerSequence>(plans));
 }
 

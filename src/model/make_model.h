@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "model/layer_plan.h"
 #include "tensor/data_spec.h"
 
 namespace cohort {
@@ -16,5 +18,12 @@ namespace cohort {
 /// are checked before the first tensor is made.
 std::unique_ptr<Model> make_model(const ModelOptions& options, const DataSpec& spec,
                                   std::uint64_t seed);
+
+/// The layers of a model that is given by a preset or by layers, each with its shapes. Throws as
+/// make_model does.
+std::vector<LayerPlan> plan_model(const ModelOptions& options, const DataSpec& spec);
+
+/// A model of layers that were planned, with whatever first weights torch draws.
+std::unique_ptr<Model> make_layers(const std::vector<LayerPlan>& plans);
 
 }  // namespace cohort

@@ -26,6 +26,7 @@ using Consistency = ShardRules::Consistency;
 constexpr auto kTimeout = std::chrono::seconds(30);
 constexpr int kServers = 2, kWorkers = 2;
 constexpr std::size_t kPieces = 32;
+constexpr int kDeadlyPush = 5;
 constexpr std::size_t kDense = kServers * 1024;  // Of every shard, many floats for every piece.
 
 struct Scenario {
@@ -122,8 +123,8 @@ class TwoGroups {
       ServerClient client(client_options(worker, 1), view);
       if (worker == 0) client.initialise(model_of(std::vector<float>(kDense)));
       meet(store, "here", worker, kWorkers);  // Nobody dies before all have come.
-      if (worker == scenario_.worker && scenario_.skips_first) push_to_second(client, view);
-      lost = !push_all(client);
+      if (worker == scenario_.worker && scenario_.skips_first) push_to_second(client, store);
+      lost = !push_all(client, [&](int pushes) { leave_work_for_the_doomed(store, worker, pushes); });
       unanswered = client.unanswered();
     }
     require(lost == (scenario_.server >= 0), "the group ended otherwise");
@@ -132,7 +133,17 @@ class TwoGroups {
     ServerClient client(client_options(worker, 2), view);
     if (!unanswered.empty()) client.push_again(unanswered);
     meet(store, "again", worker, rules(2).workers);
-    require(push_all(client), "the second group has lost somebody");
+    require(push_all(client, [](int) {}), "the second group has lost somebody");
+  }
+
+  /// A quick worker would do all the work before the one that is to die comes to its push: it stops
+  /// half way until that one has a piece of work in hand which it cannot push and live.
+  void leave_work_for_the_doomed(Store& store, int worker, int pushes) const {
+    if (scenario_.worker < 0) return;
+    if (worker == scenario_.worker && pushes == kDeadlyPush - 1) store.set("doomed", "yes");
+    if (worker != scenario_.worker && pushes == static_cast<int>(kPieces) / 2) {
+      store.get("doomed", Deadline::in(kTimeout));
+    }
   }
 
   static void meet(Store& store, const std::string& where, int worker, int workers) {
@@ -158,6 +169,7 @@ class TwoGroups {
     Exchange claim;
     claim.claim = true;
     const Claim piece = client.exchange(claim).claim.value();
+    store.set("doomed", "yes");
     std::vector<float> gradient(kDense / kServers);
     for (std::size_t i = 0; i < gradient.size(); ++i) {
       gradient[i] = i % kPieces == static_cast<std::size_t>(piece.step) ? -1 : 0;
@@ -170,14 +182,15 @@ class TwoGroups {
     head.header.lr = 1;
     Bytes message;
     write_request(message, head, {}, {});
-    const auto address = server_address_from(store.get(server_key(1), Deadline::in(kTimeout)));
+    const auto address =
+        server_address_from(PrefixStore(store, "1/").get(server_key(1), Deadline::in(kTimeout)));
     RpcClient(address.rpc)
         .call({message, std::as_bytes(std::span(gradient))}, Deadline::in(kTimeout));
     ::raise(SIGKILL);
   }
 
-  /// False where a server is lost.
-  bool push_all(ServerClient& client) const {
+  /// False where a server is lost. `before_push` is told of how many pushes came before.
+  bool push_all(ServerClient& client, const std::function<void(int pushes)>& before_push) const {
     try {
       Exchange pull;
       pull.pull = true;
@@ -185,7 +198,8 @@ class TwoGroups {
       Exchange claim;
       claim.claim = true;
       std::optional<Claim> piece = client.exchange(claim).claim;
-      while (piece) {
+      for (int pushes = 0; piece; ++pushes) {
+        before_push(pushes);
         for (std::size_t i = 0; i < kDense; ++i) {
           client.outgoing()[i] = i % kPieces == static_cast<std::size_t>(piece->step) ? -1 : 0;
         }

@@ -31,6 +31,7 @@ struct RequestHeader {
   bool apply = false;  ///< sync: the update of what was held, gradients multiplied by `scale`.
   bool want_norm = false;
   bool stop = false;      ///< The worker was asked to stop.
+  bool save = false;      ///< sync push: the worker wants a checkpoint of what comes of it.
   bool finished = false;  ///< The worker will push no more.
   bool exact = false;     ///< pull: plain also where what travels is compressed.
   bool returns = false;   ///< leave: the worker comes to the next group with what it has taken.
@@ -54,6 +55,7 @@ struct ReplyHeader {
   bool dropped = false;             ///< It was late and left out.
   bool duplicate = false;           ///< It had come before; it was not applied again.
   bool stop = false;                ///< Somebody was asked to stop.
+  bool save = false;                ///< sync: somebody wants a checkpoint.
   std::int32_t diverged_rank = -1;  ///< sync: a worker whose loss is not finite; nothing applied.
   double loss = 0;                  ///< sync: the sum of all workers' losses.
   double square_sum = 0;            ///< Of this shard's gradients as summed up, where wanted.

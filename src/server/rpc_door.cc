@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/failpoint.h"
+#include "server/link_memory.h"
 #include "server/message_bytes.h"
 #include "server/replica_message.h"
 #include "server/request_check.h"
@@ -197,6 +198,10 @@ void RpcDoor::take(std::unique_ptr<RpcCall> call) {
         return take_read(*call, wire);
       case WireKind::read_part:
         return take_read_part(*call, wire);
+      case WireKind::remember:
+        return take_remember(*call, worker);
+      case WireKind::recall:
+        return take_recall(*call, wire);
       case WireKind::initialise:
       case WireKind::give_part:
         take_first_model(*call, wire);
@@ -281,6 +286,27 @@ void RpcDoor::take_read_part(RpcCall& call, const WireRequest& wire) {
   const std::shared_ptr<Floats> kept = copy;
   if (last) spare_copy_ = std::move(copy);
   call.reply({*head, std::as_bytes(floats)}, [head, kept] {});
+}
+
+void RpcDoor::take_remember(RpcCall& call, int worker) {
+  Bytes bytes = reply_of({});
+  write_codec_memory(bytes, desk_.codec_memory(worker));
+  const auto reply = std::make_shared<const Bytes>(std::move(bytes));
+  call.reply({*reply}, [reply] {});
+}
+
+void RpcDoor::take_recall(RpcCall& call, const WireRequest& wire) {
+  MessageReader reader(wire.rest);
+  const CodecMemory memory = take_codec_memory(reader);
+  const auto has = reader.take_all<float>(reader.rest().size() / sizeof(float));
+  auto& copy = copies_[static_cast<std::size_t>(wire.header.worker)];
+  if (!has.empty() && (!compressed_ || has.size() != desk_.shape().dense)) {
+    fail(ErrorCode::invalid, "worker {} says that it has {} parameters of this server's {}",
+         wire.header.worker, has.size(), desk_.shape().dense);
+  }
+  desk_.recall_codec(wire.header.worker, memory);
+  if (!has.empty()) copy.assign(has.begin(), has.end());
+  reply_with(call, {});
 }
 
 /// Memory that nobody reads any more, gRPC included.

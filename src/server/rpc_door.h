@@ -47,6 +47,8 @@ class RpcDoor {
   void take_first_model(RpcCall& call, const WireRequest& wire);
   void take_read(RpcCall& call, const WireRequest& wire);
   void take_read_part(RpcCall& call, const WireRequest& wire);
+  void take_remember(RpcCall& call, int worker);
+  void take_recall(RpcCall& call, const WireRequest& wire);
   std::shared_ptr<Floats> new_copy();
   std::span<float> memory_for_model(std::span<const std::byte> path);
   Request request_of(const WireRequest& wire, Caller& caller);

@@ -117,6 +117,7 @@ RequestHeader ServerClient::State::header_of(const Exchange& exchange, int serve
   header.apply = exchange.apply;
   header.want_norm = exchange.want_norm;
   header.stop = exchange.stop;
+  header.save = exchange.save;
   header.finished = exchange.finished;
   header.exact = exchange.exact;
   header.sequence = sequence;
@@ -169,6 +170,7 @@ UnansweredPush ServerClient::State::bytes_of(const Exchange& push) {
     ServerState& state = servers[static_cast<std::size_t>(server)];
     RequestHeader header = header_of(push, server, state);
     header.pull = header.claim = header.finished = header.stop = header.want_norm = false;
+    header.save = false;
     header.again_epoch = options.epoch;
     header.again_worker = options.worker;
     choose_rows(push, state);
@@ -247,6 +249,7 @@ ExchangeReply ServerClient::State::collect(const Exchange& exchange) {
     const ReplyHeader& header = reply.header;
     all.loss = header.loss;
     all.stop = all.stop || header.stop;
+    all.save = all.save || header.save;
     all.diverged_rank = std::max(all.diverged_rank, header.diverged_rank);
     all.square_sum += header.square_sum;
     all.staleness = std::max(all.staleness, header.staleness);

@@ -57,6 +57,7 @@ struct Exchange {
   bool apply = false;
   bool want_norm = false;
   bool stop = false;
+  bool save = false;
   bool finished = false;
   bool exact = false;
   double lr = 0;
@@ -75,9 +76,28 @@ struct Exchange {
 /// or not. Empty: there is none. It is made again in the next group of workers.
 using UnansweredPush = std::vector<std::vector<std::byte>>;
 
+/// What the two ends of compressed messages remember of them, as far as it is one worker's; empty
+/// where nothing is compressed. What stands place by place is of all servers together, so that
+/// another number of them can go on from it.
+struct LinkMemory {
+  std::vector<float> rest = {};      ///< What pushes have left out so far: `dense` floats, or none.
+  std::vector<float> velocity = {};  ///< See ErrorFeedback.
+  std::vector<float> has = {};       ///< The parameters that the servers know the worker to have.
+  struct Codecs {
+    CodecMemory worker = {};  ///< Of what is pushed,
+    CodecMemory server = {};  ///< and of what is pulled.
+    bool operator==(const Codecs&) const = default;
+  };
+  std::vector<Codecs> codecs = {};  ///< By server.
+
+  bool empty() const { return codecs.empty(); }
+  bool operator==(const LinkMemory&) const = default;
+};
+
 struct ExchangeReply {
   double loss = 0;
   bool stop = false;
+  bool save = false;  ///< Somebody who has pushed wants a checkpoint of it.
   int diverged_rank = -1;
   double square_sum = 0;            ///< Over all shards.
   std::uint64_t staleness = 0;      ///< The largest of the shards'.
@@ -122,6 +142,14 @@ class ServerClient {
   /// Makes the push of an earlier group again, before anything else is pushed or claimed by anybody
   /// in this one: servers that have it do not apply it again. What outgoing() has is lost.
   void push_again(const UnansweredPush& push);
+
+  /// What both ends remember of this worker's messages. Between its exchanges.
+  LinkMemory memory();
+
+  /// Goes on from what memory() returned when the servers' model was what it is now: after a pull,
+  /// before anything is pushed. What does not fit (another number of servers, another codec) is
+  /// left out.
+  void recall(const LinkMemory& memory);
 
   /// Rows as they are on the servers now, in the order asked for.
   void pull_rows(std::size_t table, std::span<const std::uint32_t> rows, std::span<float> values);

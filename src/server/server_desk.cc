@@ -195,6 +195,14 @@ void ServerDesk::retry_claims() {
   }
 }
 
+CodecMemory ServerDesk::codec_memory(int worker) const {
+  return shard_ ? shard_->codec_memory(worker) : CodecMemory();
+}
+
+void ServerDesk::recall_codec(int worker, const CodecMemory& memory) {
+  if (shard_) shard_->recall_codec(worker, memory);
+}
+
 std::uint64_t ServerDesk::newest_push(int worker) const {
   return shard_ ? shard_->newest_push(worker) : 0;
 }

@@ -62,6 +62,10 @@ class ServerDesk {
   /// The request's own `answer` and `refuse` are set here to the visit's.
   void take(Request&& request, Visit& visit);
 
+  /// See Shard; nothing without a model.
+  CodecMemory codec_memory(int worker) const;
+  void recall_codec(int worker, const CodecMemory& memory);
+
   bool hands_out_work() const { return board_.has_value(); }
   /// See Shard; 0 without a model.
   std::uint64_t newest_push(int worker) const;

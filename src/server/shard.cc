@@ -347,6 +347,14 @@ std::span<const float> Shard::dense() const {
   return state_->model_.dense();
 }
 
+CodecMemory Shard::codec_memory(int worker) {
+  return state_->copies_.memory(worker);
+}
+
+void Shard::recall_codec(int worker, const CodecMemory& memory) {
+  state_->copies_.recall(worker, memory);
+}
+
 std::uint64_t Shard::newest_push(int worker) const {
   return state_->ledger_.last(worker);
 }

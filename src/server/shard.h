@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cluster/work_board.h"
+#include "compression/codec.h"
 #include "server/model_message.h"
 #include "server/push_counts.h"
 #include "server/replica_message.h"
@@ -76,6 +77,10 @@ class Shard {
   /// Answers now, or during a later call once the other workers it depends on have come. A push
   /// whose sequence was seen before is answered with the parameters, but not applied again.
   void submit(Request&& request);
+
+  /// What the codec of the messages to this worker remembers; and to go on from it.
+  CodecMemory codec_memory(int worker);
+  void recall_codec(int worker, const CodecMemory& memory);
 
   /// The worker is gone and will send nothing more. Quorum and async go on without it, and so does
   /// sync when it had finished; what has come of it counts, as it does on the other servers that it

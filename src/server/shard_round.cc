@@ -171,6 +171,7 @@ ReplyHeader Shard::State::count_votes(std::span<const WaitingRequest> round) con
     const RequestHeader& header = push.request.header;
     reply.loss += header.loss;
     reply.stop |= header.stop;
+    reply.save |= header.save;
     if (!std::isfinite(header.loss) && reply.diverged_rank < 0) reply.diverged_rank = header.worker;
   }
   return reply;

@@ -51,11 +51,13 @@ constexpr std::size_t kRequestFlags[] = {
     offsetof(RequestHeader, claim), offsetof(RequestHeader, hold),
     offsetof(RequestHeader, apply), offsetof(RequestHeader, want_norm),
     offsetof(RequestHeader, stop),  offsetof(RequestHeader, finished),
-    offsetof(RequestHeader, exact), offsetof(RequestHeader, returns)};
+    offsetof(RequestHeader, exact), offsetof(RequestHeader, returns),
+    offsetof(RequestHeader, save)};
 constexpr std::size_t kReplyFlags[] = {
     offsetof(ReplyHeader, applied),   offsetof(ReplyHeader, dropped),
     offsetof(ReplyHeader, duplicate), offsetof(ReplyHeader, stop),
-    offsetof(ReplyHeader, has_model), offsetof(ReplyHeader, claim_end)};
+    offsetof(ReplyHeader, has_model), offsetof(ReplyHeader, claim_end),
+    offsetof(ReplyHeader, save)};
 
 /// A bool of another value than 0 and 1 must not be read as one. `header` may be cut short.
 void check_flags(std::span<const std::byte> header, std::span<const std::size_t> flags) {

@@ -23,13 +23,15 @@ namespace cohort {
 enum class WireKind : std::uint32_t {
   exchange,
   leave,
-  hello,        ///< Followed by a Hello.
-  look,         ///< Is there a model, and how large?
-  initialise,   ///< Followed by the number of floats that come, and a ModelMessage without.
-  read,         ///< The model, as a ModelMessage; followed by where its floats go, or nothing.
-  replica,      ///< From another server, followed by a ReplicaMessage.
-  give_part,    ///< Followed by a ModelPart of the first model, with its floats.
-  read_part,    ///< Followed by a ModelPart of the model that was read; the reply has its floats.
+  hello,       ///< Followed by a Hello.
+  look,        ///< Is there a model, and how large?
+  initialise,  ///< Followed by the number of floats that come, and a ModelMessage without.
+  read,        ///< The model, as a ModelMessage; followed by where its floats go, or nothing.
+  replica,     ///< From another server, followed by a ReplicaMessage.
+  give_part,   ///< Followed by a ModelPart of the first model, with its floats.
+  read_part,   ///< Followed by a ModelPart of the model that was read; the reply has its floats.
+  remember,    ///< The reply has what the server's codec for this worker remembers (link_memory.h).
+  recall,      ///< Followed by such, and by the parameters that the worker has, or nothing.
   lost_worker,  ///< From server 0: the worker is gone. What is the newest push that has come of it?
 };
 

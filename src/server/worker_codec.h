@@ -17,6 +17,8 @@ class WorkerCodec {
  public:
   WorkerCodec(const CompressionOptions& options, const CodecShape& shape, std::uint64_t seed);
 
+  Codec& codec() { return *codec_; }
+
   /// What a pushed message says; valid until the next call. Throws Error(corrupt).
   std::span<const float> decode(std::span<const std::byte> message);
 

@@ -39,6 +39,14 @@ void WorkerCopies::pull_copied(const Request& request, std::span<const float> pa
   write_message(request, std::as_bytes(parameters));
 }
 
+CodecMemory WorkerCopies::memory(int worker) {
+  return plain_ ? CodecMemory() : codec_of(worker).codec().memory();
+}
+
+void WorkerCopies::recall(int worker, const CodecMemory& memory) {
+  if (!plain_) codec_of(worker).codec().recall(memory);
+}
+
 WorkerCodec& WorkerCopies::codec_of(int worker) {
   std::unique_ptr<WorkerCodec>& codec = workers_[static_cast<std::size_t>(worker)].codec;
   if (!codec) {

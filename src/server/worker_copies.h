@@ -30,6 +30,10 @@ class WorkerCopies {
   /// The same where `pull_into` has the parameters already and pulls are plain.
   void pull_copied(const Request& request, std::span<const float> parameters);
 
+  /// What the codec for this worker remembers; and to go on from it.
+  CodecMemory memory(int worker);
+  void recall(int worker, const CodecMemory& memory);
+
  private:
   struct Worker {
     bool has_pulled = false;

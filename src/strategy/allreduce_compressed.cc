@@ -42,26 +42,7 @@ class AllreduceCompressed : public Strategy {
 
   ~AllreduceCompressed() override { AllreduceCompressed::close(); }
 
-  std::string describe() const override {
-    if (is_alone()) return "one worker, whose gradients need not travel";
-    const std::string where =
-        fmt::format("over {}, {} workers", context_.engine.name(), context_.engine.world());
-    if (trial_) {
-      return fmt::format("all-reduce {}: the first steps try {} and keep to the fastest", where,
-                         fmt::join(trial_->kinds(), ", "));
-    }
-    return fmt::format("all-reduce {} of compressed gradients: {}{}{}", where,
-                       exchange_words(compression_), own_optimizer_ ? ", momentum before it" : "",
-                       picked_);
-  }
-
-  /// `auto` may end up with plain gradients.
-  Pace pace() const override {
-    Pace pace = pace_of(context_.options);
-    pace.own_state = true;
-    pace.gradients_travel = reducer_ && context_.engine.sends_in_background();
-    return pace;
-  }
+  StrategyReport report() const override { return {words(), traffic()}; }
 
   FlatSpace& space() override { return model_.space(); }
 
@@ -92,22 +73,21 @@ class AllreduceCompressed : public Strategy {
 
   void sum_over_workers(Numbers numbers) override { model_.sums().sum(numbers); }
 
-  Traffic traffic() const override {
-    Traffic all = model_.sums().traffic();
-    for (const auto* transport : {transport_.get(), plain_transport_.get()}) {
-      if (transport == nullptr) continue;
-      all.sent += transport->bytes_sent();
-      all.received += transport->bytes_received();
-    }
-    return all;
-  }
-
   std::int64_t first_step() const override { return first_step_; }
+  bool all_carry() const override { return true; }
+  bool saves_parts() const override { return true; }
 
   void save_state(TrainingState& state) override {
     model_.save(state);
     // The momentum that is applied is this worker's own.
     if (own_optimizer_) state.slots.clear();
+    state.own = memory().as_own();
+  }
+
+  /// The model is the same on all.
+  void save_own_state(TrainingState& state) override {
+    state = TrainingState();
+    state.step = model_.step();
     state.own = memory().as_own();
   }
 
@@ -127,6 +107,29 @@ class AllreduceCompressed : public Strategy {
   }
 
  private:
+  std::string words() const {
+    if (is_alone()) return "one worker, whose gradients need not travel";
+    const std::string where =
+        fmt::format("over {}, {} workers", context_.engine.name(), context_.engine.world());
+    if (trial_) {
+      return fmt::format("all-reduce {}: the first steps try {} and keep to the fastest", where,
+                         fmt::join(trial_->kinds(), ", "));
+    }
+    return fmt::format("all-reduce {} of compressed gradients: {}{}{}", where,
+                       exchange_words(compression_), own_optimizer_ ? ", momentum before it" : "",
+                       picked_);
+  }
+
+  Traffic traffic() const {
+    Traffic all = model_.sums().traffic();
+    for (const auto* transport : {transport_.get(), plain_transport_.get()}) {
+      if (transport == nullptr) continue;
+      all.sent += transport->bytes_sent();
+      all.received += transport->bytes_received();
+    }
+    return all;
+  }
+
   bool is_alone() const { return context_.engine.world() == 1; }
   bool is_auto() const { return context_.options.compression.kind == kAuto; }
   std::unique_ptr<Transport> connect() const {
@@ -140,6 +143,8 @@ class AllreduceCompressed : public Strategy {
       model_.space().on_gradient_ready([this](std::size_t parameter) {
         if (in_buckets_) reducer_->parameter_ready(parameter);
       });
+      // It may end up with plain gradients.
+      model_.space().let_gradients_travel(context_.engine.sends_in_background());
     }
     const std::string kind = is_auto() ? agreed_choice() : context_.options.compression.kind;
     if (kind.empty()) trial_.emplace(candidates(), context_.steps - first_step_);
@@ -194,12 +199,24 @@ class AllreduceCompressed : public Strategy {
       saved->exchange = *saved->if_done;
     }
     const bool same = saved && !is_alone() && !trial_ && saved->compression == compression_.kind;
-    if (exchange_) exchange_->recall(same ? saved->exchange : ExchangeMemory());
+    if (exchange_) exchange_->recall(same ? saved->exchange : momentum_of_the_optimizer());
     if (saved && !same && saved->exchange.rest.size() == model_.gradients().size()) {
       left_over_ = saved->exchange.rest;
     }
     // How gradients travel depends on it, so where one worker has some all have.
     if (model_.sums().any(!left_over_.empty())) left_over_.resize(model_.gradients().size());
+  }
+
+  /// Where momentum comes before the codec and was the optimizer's so far, as it is with one
+  /// worker: a worker has all of it, and the sum is what it was.
+  ExchangeMemory momentum_of_the_optimizer() const {
+    const TrainingState* start = context_.start;
+    ExchangeMemory memory;
+    const bool takes_it = own_optimizer_ && context_.engine.rank() == 0 && start != nullptr &&
+                          start->slots.size() == 1 &&
+                          start->slots[0].size() == model_.gradients().size();
+    if (takes_it) memory.velocity = start->slots[0];
+    return memory;
   }
 
   CompressionMemory memory() const {

@@ -144,8 +144,8 @@ Result train_rank(const Run& run, InprocHub& hub, Store& store, int rank) {
   const FlatMemory& memory = strategy->space().memory();
   result.parameters.assign(memory.parameters.begin(), memory.parameters.end());
   result.buffers.assign(memory.buffers.begin(), memory.buffers.end());
-  result.description = strategy->describe();
-  result.traffic = strategy->traffic();
+  result.description = strategy->report().words;
+  result.traffic = strategy->report().traffic;
   strategy->close();
   return result;
 }

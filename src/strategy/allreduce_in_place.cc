@@ -70,13 +70,9 @@ class AllreduceInPlace : public Strategy {
         next_means_(buffer_means_.size()),
         scratch_(kBlock) {}
 
-  std::string describe() const override {
-    if (group_.world() == 1) return "one worker, fused update";
-    return fmt::format("all-reduce in place: {} workers of one host share memory ({})",
-                       group_.world(), context_.engine.name());
-  }
+  // Counted as if sent: what this rank read of the others' gradients, and they of its.
+  StrategyReport report() const override { return {words(), {bytes_read_, bytes_read_}}; }
 
-  Pace pace() const override { return pace_of(context_.options); }
   FlatSpace& space() override { return space_; }
 
   void begin_last_backward(const Vote& vote) override {
@@ -113,10 +109,8 @@ class AllreduceInPlace : public Strategy {
 
   void sum_over_workers(Numbers numbers) override { group_.small_sum(numbers, deadline()); }
 
-  // Counted as if sent: what this rank read of the others' gradients, and they of its.
-  Traffic traffic() const override { return {bytes_read_, bytes_read_}; }
-
   std::int64_t first_step() const override { return first_step_; }
+  bool all_carry() const override { return false; }
 
   // No other rank can change the parameters before this one comes to the next step's barrier.
   void save_state(TrainingState& state) override {
@@ -150,6 +144,12 @@ class AllreduceInPlace : public Strategy {
   void close() noexcept override { group_.leave(); }
 
  private:
+  std::string words() const {
+    if (group_.world() == 1) return "one worker, fused update";
+    return fmt::format("all-reduce in place: {} workers of one host share memory ({})",
+                       group_.world(), context_.engine.name());
+  }
+
   // Shared: parameters, then slots. Contribution: gradients, then buffers. Rank 0 may bring the
   // memory of a group before; what only this group has to say to each other is always new.
   HostReduction make_group() {

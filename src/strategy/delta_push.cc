@@ -44,17 +44,6 @@ class DeltaPush : public ServerWorker {
     note_push();
   }
 
-  std::string describe() const override {
-    const StrategyOptions& options = context_.options;
-    const bool averaging = options.kind == "averaging";
-    return fmt::format("{}, {}: {} worker{} push {} to {} server{} every {} step{}",
-                       averaging ? "averaging" : "parameter server",
-                       averaging ? options.mode : options.consistency, sums_.world(),
-                       sums_.world() == 1 ? "" : "s", averaging ? "parameters" : "deltas",
-                       context_.servers, context_.servers == 1 ? "" : "s", push_every(),
-                       push_every() == 1 ? "" : "s");
-  }
-
   StepOutcome finish_step(const UpdatePlan& plan) override {
     space_->finish_step();
     StepOutcome outcome;
@@ -71,6 +60,7 @@ class DeltaPush : public ServerWorker {
           push_change({.wants_next = plan.wants_next && gets_work_with_answers()});
       outcome.next = reply.claim;
       outcome.stop = outcome.stop || reply.stop;
+      outcome.save = reply.save;
       if (takes_claims()) outcome.staleness = static_cast<double>(reply.staleness);
     }
     return outcome;
@@ -80,10 +70,16 @@ class DeltaPush : public ServerWorker {
     save_servers(state, read_, at_push_.step);
     put_own_state(state);
     state.own.clear();
+    save_link(state);
     if (outer_slots_ == 0) return;
     read_.dense.slots.resize(outer_slots_);
     std::vector<std::span<const float>> outer(read_.dense.slots.begin(), read_.dense.slots.end());
     set_own(state, kOuterSlots, outer);
+  }
+
+  void save_own_state(TrainingState& state) override {
+    begin_own_state(state, takes_claims() ? known_step() : at_push_.step);
+    put_own_state(state);
   }
 
   void carry_state(TrainingState& state) override {
@@ -103,6 +99,17 @@ class DeltaPush : public ServerWorker {
   }
 
  protected:
+  std::string words() const override {
+    const StrategyOptions& options = context_.options;
+    const bool averaging = options.kind == "averaging";
+    return fmt::format("{}, {}: {} worker{} push {} to {} server{} every {} step{}",
+                       averaging ? "averaging" : "parameter server",
+                       averaging ? options.mode : options.consistency, sums_.world(),
+                       sums_.world() == 1 ? "" : "s", averaging ? "parameters" : "deltas",
+                       context_.servers, context_.servers == 1 ? "" : "s", push_every(),
+                       push_every() == 1 ? "" : "s");
+  }
+
   void complete_first_model(const TrainingState& start, ServerModel& model) const override {
     if (!takes_claims()) model.version = static_cast<std::uint64_t>(start.step / push_every());
     const auto outer = own_floats(&start, kOuterSlots);
@@ -121,19 +128,23 @@ class DeltaPush : public ServerWorker {
   }
 
   void take_own_state(const TrainingState* start) override {
-    if (start != nullptr) {
+    const bool has_own =
+        start != nullptr && (start->slots.size() == slot_count() || was_pushed(start));
+    if (has_own) {
       const bool pushed = was_pushed(start);
       const std::span<const std::vector<float>> from =
           pushed ? own_floats(start, kPushed) : std::span(start->slots);
       own_steps_ = updates_before(*start, slot_count()) + (pushed ? first_step() - start->step : 0);
       for (std::size_t slot = 0; slot < std::min(from.size(), slots_.size()); ++slot) {
-        std::ranges::copy(from[slot], slots_[slot].begin());
+        if (from[slot].size() == slots_[slot].size()) {
+          std::ranges::copy(from[slot], slots_[slot].begin());
+        }
       }
     }
     if (first_step() == 0) return;
     const std::int64_t chiefs_steps = chiefs(own_steps_);
-    if (start == nullptr) own_steps_ = chiefs_steps;
-    for (const auto& slot : slots_) fill_from_chief(slot, start != nullptr);
+    if (!has_own) own_steps_ = chiefs_steps;
+    for (const auto& slot : slots_) fill_from_chief(slot, has_own);
   }
 
   void last_push() override {

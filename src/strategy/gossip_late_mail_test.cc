@@ -7,10 +7,12 @@
 
 #include <atomic>
 #include <barrier>
+#include <cmath>
 #include <functional>
 #include <thread>
 
 #include "optimizer/optimizer.h"
+#include "strategy/dealt_state.h"
 #include "strategy/gossip.h"
 #include "transport/inproc/inproc_hub.h"
 
@@ -53,7 +55,7 @@ class Peer {
 
   /// Makes the next piece; false when there is none.
   bool work() {
-    const auto claim = strategy_->next_work();
+    const auto claim = strategy_->work()->next_work();
     if (!claim) return false;
     strategy_->space().begin_step();
     const auto loss = net_->forward(input()) / plan_.parts;
@@ -281,6 +283,86 @@ TEST(GossipLateMail, WhatNobodyWasToldOutlivesALossWhenever) {
     }
   }
   EXPECT_GE(deaths, 4) << "in the sum of what is left, and in the average";
+}
+
+// Who goes on alone after a loss has in its model all that it has not told.
+TEST(GossipLateMail, WhoIsLeftAloneHasWhatItDidNotTell) {
+  const Plan plan{.steps = 1, .parts = 2, .compression = "topk"};
+  const auto states = lose_one_after(0, plan);
+  ASSERT_EQ(states.size(), 2U);
+  run_group(1, [&](Engine& engine, Store& store) {
+    Peer peer(plan, engine, store, &states[0]);
+    const std::vector<float> before(states[0].parameters.begin(),
+                                    states[0].parameters.begin() + kWeights);
+    EXPECT_EQ(peer.weights(), before);
+    peer.strategy().close();
+  });
+}
+
+// A checkpoint that four have written who have told each other nothing yet.
+TEST(GossipLateMail, WithFewerWorkersNothingUntoldIsLostOrCountedTwice) {
+  const Plan plan{.steps = 1, .parts = 4, .compression = "topk"};
+  const torch::Tensor gradient = input() / 4;
+  const std::vector<float> gradients(gradient.data_ptr<float>(),
+                                     gradient.data_ptr<float>() + kWeights);
+  TrainingState state;
+  for (const float value : gradients) state.parameters.push_back(-0.5F * value);
+  state.work = {.next = 4, .parts = 4, .again = {}};
+  state.step = 1;
+  state.own = {
+      .meaning = std::string(kUntoldGradients), .floats = {gradients}, .doubles = {1, 0.5}};
+  for (const int world : {1, 2, 3, 4, 6}) {
+    run_group(world, [&](Engine& engine, Store& store) {
+      DealtState dealt({.rank = engine.rank(), .world = world, .saved = 4});
+      for (int from = 0; from < 4; ++from) dealt.add(from, state);
+      const TrainingState start = world == 4 ? state : dealt.take();
+      Peer peer(plan, engine, store, &start);
+      EXPECT_FALSE(peer.work());
+      peer.strategy().meet();
+      EXPECT_THAT(peer.weights(), Pointwise(FloatNear(1e-2F), weights_after(plan, 1))) << world;
+      peer.strategy().close();
+    });
+  }
+}
+
+TEST(GossipLateMail, WhatCannotBeOfThisJobIsLeftOut) {
+  const Plan plan{.steps = 1, .parts = 2, .compression = "topk"};
+  for (const double pieces : {1e18, -1.0, std::nan("")}) {
+    run_group(2, [&](Engine& engine, Store& store) {
+      TrainingState hostile;
+      hostile.parameters.resize(kWeights);
+      hostile.work = {.next = 2, .parts = 2, .again = {}};
+      hostile.step = 1;
+      hostile.own = {.meaning = std::string(kUntoldGradients),
+                     .floats = {std::vector<float>(kWeights, 1)},
+                     .doubles = {pieces, 0.5}};
+      Peer peer(plan, engine, store, &hostile);
+      EXPECT_FALSE(peer.work());
+      peer.strategy().meet();
+      EXPECT_THAT(peer.weights(), ::testing::Each(0.0F));
+      peer.strategy().close();
+    });
+  }
+}
+
+// A checkpoint that two have written, gone on from by more: some begin as copies of others.
+TEST(GossipLateMail, WhoBeginsAsACopyIsNotToldWhatItHas) {
+  const Plan plan{.steps = 1, .parts = 2, .compression = "topk"};
+  const auto states = lose_one_after(0, plan);
+  ASSERT_EQ(states.size(), 2U);
+  for (const int world : {1, 3, 4, 5}) {  // One alone has nobody to tell.
+    SCOPED_TRACE(fmt::format("{} go on", world));
+    run_group(world, [&](Engine& engine, Store& store) {
+      DealtState dealt({.rank = engine.rank(), .world = world, .saved = 2});
+      for (const int from : {0, 1}) dealt.add(from, states[static_cast<std::size_t>(from)]);
+      const TrainingState start = dealt.take();
+      Peer peer(plan, engine, store, &start);
+      EXPECT_FALSE(peer.work());
+      peer.strategy().meet();
+      EXPECT_THAT(peer.weights(), Pointwise(FloatNear(1e-2F), weights_after(plan, 1)));
+      peer.strategy().close();
+    });
+  }
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ WorkerEnd train_worker(const TrainingRun& run, Engine& engine, Store& store, Rou
                                        .parts = parts,
                                        .timeout = std::chrono::seconds(60)});
   WorkerEnd end;
-  while (const auto claim = strategy->next_work()) {
+  while (const auto claim = strategy->work()->next_work()) {
     if (run.even) rounds.arrive_and_wait();
     strategy->space().begin_step();
     const auto loss = torch::mse_loss(net->forward(data.rows(data.input, *claim, parts)),
@@ -147,7 +147,7 @@ WorkerEnd train_worker(const TrainingRun& run, Engine& engine, Store& store, Rou
   end.parameters.assign(memory.parameters.begin(), memory.parameters.end());
   end.buffers.assign(memory.buffers.begin(), memory.buffers.end());
   end.loss = loss_of(*net, data);
-  end.traffic = strategy->traffic();
+  end.traffic = strategy->report().traffic;
   strategy->close();
   return end;
 }

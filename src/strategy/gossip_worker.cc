@@ -25,12 +25,14 @@ GossipWorker::GossipWorker(const StrategyContext& context)
       claims_{.work = agreed_work(), .end_step = context.steps},
       first_step_(whole_steps(claims_.work)) {}
 
-std::string GossipWorker::describe() const {
+StrategyReport GossipWorker::report() const {
   const std::string& codec = context_.options.compression.kind;
-  return fmt::format("gossip: {} worker{} send {} to {} through {}{}{}", sums_.world(),
-                     sums_.world() == 1 ? "" : "s", context_.options.send, receivers(),
-                     context_.engine.shared_regions() != nullptr ? "shared memory" : "gRPC",
-                     codec == "none" ? "" : ", compressed by ", codec == "none" ? "" : codec);
+  const Traffic side = sums_.traffic();
+  return {fmt::format("gossip: {} worker{} send {} to {} through {}{}{}", sums_.world(),
+                      sums_.world() == 1 ? "" : "s", context_.options.send, receivers(),
+                      context_.engine.shared_regions() != nullptr ? "shared memory" : "gRPC",
+                      codec == "none" ? "" : ", compressed by ", codec == "none" ? "" : codec),
+          {boxes_->bytes_sent() + side.sent, boxes_->bytes_received() + side.received}};
 }
 
 std::optional<Claim> GossipWorker::next_work() {
@@ -88,11 +90,6 @@ void GossipWorker::meet() {
   if (lost) throw *lost;
 }
 
-Traffic GossipWorker::traffic() const {
-  const Traffic side = sums_.traffic();
-  return {boxes_->bytes_sent() + side.sent, boxes_->bytes_received() + side.received};
-}
-
 void GossipWorker::save_state(TrainingState& state) {
   model_.save(state);
   state.work = boxes_->claims().left();
@@ -129,10 +126,12 @@ WorkLeft GossipWorker::agreed_work() {
     const bool same_parts = start->work.parts == context_.parts;
     const WorkLeft work = same_parts ? start->work : work_after(start->step, context_.parts);
     own.push_back(work.next);
+    own.push_back(start->copy_of.value_or(context_.engine.rank()));
     for (const Claim& claim : work.again) own.push_back(claim.step * work.parts + claim.part);
   }
   const auto all = sums_.gather<std::int64_t>(own);
-  for (const auto& numbers : all) has_start_.push_back(!numbers.empty());
+  for (const auto& numbers : all)
+    model_of_.push_back(numbers.empty() ? 0 : static_cast<int>(numbers[1]));
   if (all.front().empty()) return work_after(0, context_.parts);
   std::vector<WorkLeft> views;
   for (const auto& numbers : all) {
@@ -141,10 +140,10 @@ WorkLeft GossipWorker::agreed_work() {
   return merged_work(views);
 }
 
-/// The next number, then those to do again.
+/// The next number, whose model this is, then those to do again.
 WorkLeft GossipWorker::work_of(std::span<const std::int64_t> numbers) const {
   WorkLeft work{.next = numbers.front(), .parts = context_.parts, .again = {}};
-  for (const std::int64_t number : numbers.subspan(1)) {
+  for (const std::int64_t number : numbers.subspan(2)) {
     work.again.push_back(
         {.step = number / context_.parts, .part = static_cast<int>(number % context_.parts)});
   }
@@ -162,11 +161,9 @@ GossipWorker::PlaceInMean GossipWorker::place_in_mean() {
   const auto weights = std::span(all).first(world);
   const auto ages = std::span(all).last(world);
 
-  const double newest = std::ranges::max(ages);
-  for (std::size_t i = 0; i < world; ++i) weights[i] *= weight_of_lag(newest - ages[i]);
-  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-  return {.share = weights[rank] / sum,
-          .age = std::inner_product(weights.begin(), weights.end(), ages.begin(), 0.0) / sum};
+  const std::vector<double> shares = shares_in_mean(weights, ages);
+  return {.share = shares[rank],
+          .age = std::inner_product(shares.begin(), shares.end(), ages.begin(), 0.0)};
 }
 
 /// Returns when all workers that are left shall use what they have in common now, with the loss

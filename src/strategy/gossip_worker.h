@@ -19,20 +19,20 @@ namespace cohort {
 
 /// What sending parameters and sending gradients have in common: pieces of work are claimed from
 /// boxes that all share, nobody waits for anybody, and meet() makes one model of all.
-class GossipWorker : public Strategy {
+class GossipWorker : public Strategy, private WorkSource {
  public:
   explicit GossipWorker(const StrategyContext& context);
 
-  Pace pace() const override { return pace_of(context_.options); }
   FlatSpace& space() override { return model_.space(); }
-  std::string describe() const override;
-  std::optional<Claim> next_work() override;
+  StrategyReport report() const override;
+  WorkSource* work() override { return this; }
   void begin_last_backward(const Vote& vote) override;
   StepOutcome finish_step(const UpdatePlan& plan) override;
   void meet() override;
   void sum_over_workers(Numbers numbers) override { sums_.sum(numbers); }
-  Traffic traffic() const override;
   std::int64_t first_step() const override { return first_step_; }
+  bool all_carry() const override { return true; }
+  bool saves_parts() const override { return true; }
   void save_state(TrainingState& state) override;
   void close() noexcept override;
 
@@ -63,8 +63,9 @@ class GossipWorker : public Strategy {
   /// many times that.
   double parts() const { return static_cast<double>(context_.parts); }
 
-  /// Whether a worker has brought a model along; the others begin with worker 0's.
-  bool has_start(int rank) const { return has_start_[static_cast<std::size_t>(rank)]; }
+  /// Whose model a worker begins with: its own, or that of the one it is a copy of; worker 0's
+  /// where it has brought none along.
+  int first_model_of(int rank) const { return model_of_[static_cast<std::size_t>(rank)]; }
 
   /// Pieces of the job handed out before the one this worker works on.
   std::int64_t pieces_before() const { return pieces_before_; }
@@ -87,13 +88,14 @@ class GossipWorker : public Strategy {
     double age;    ///< Of the mean.
   };
 
+  std::optional<Claim> next_work() override;
   WorkLeft agreed_work();
   WorkLeft work_of(std::span<const std::int64_t> numbers) const;
   PlaceInMean place_in_mean();
   std::optional<Error> agree(const std::string& key);
   std::optional<Error> average_models(const std::string& key);
 
-  std::vector<bool> has_start_;  // By rank.
+  std::vector<int> model_of_;  // By rank: see first_model_of().
   ClaimRange claims_;
   std::int64_t first_step_;
   std::int64_t pieces_before_ = 0;

@@ -17,9 +17,6 @@
 namespace cohort {
 namespace {
 
-/// What it leaves in TrainingState::own.
-const std::string kUntold = "gradients that peers were not told";
-
 class GradientGossip : public GossipWorker {
  public:
   explicit GradientGossip(const StrategyContext& context)
@@ -29,22 +26,17 @@ class GradientGossip : public GossipWorker {
       momentum_ = worker_momentum(context.optimizer_options);
       model_.use(make_optimizer(without_momentum(context.optimizer_options)));
     }
-    const std::size_t floats = model_.gradients().size();
-    const OwnMemory* untold = own_of(context.start, kUntold);
-    if (untold != nullptr && untold->floats.size() == 1 && untold->floats[0].size() == floats &&
-        untold->doubles.size() == 2) {
-      mail_.start_from({.gradients = untold->floats[0],
-                        .pieces = untold->doubles[0],
-                        .rate = untold->doubles[1]},
-                       who_begins_with_own_model());
+    if (const auto untold = untold_in(context.start)) {
+      mail_.start_from(*untold, who_begins_with_own_model());
+      apply_missing(*untold, models_averaged(context.start->own));
     }
   }
 
   /// What others have sent is in no one's model but theirs: it must not be lost with the boxes.
-  void carry_state(TrainingState& state) override {
+  void save_state(TrainingState& state) override {
     take_arrived();
     if (pieces_.count > 0) apply_sum(0);
-    save_state(state);
+    GossipWorker::save_state(state);
   }
 
  protected:
@@ -108,20 +100,50 @@ class GradientGossip : public GossipWorker {
   OwnMemory own_memory() const override {
     GradientMail::Leftovers untold = mail_.mean_leftovers();
     if (untold.gradients.empty()) return {};
-    return {.meaning = kUntold,
+    return {.meaning = std::string(kUntoldGradients),
             .floats = {std::move(untold.gradients)},
             .doubles = {untold.pieces, untold.rate}};
   }
 
  private:
+  /// Nothing where there is none, or it cannot be of this job.
+  std::optional<GradientMail::Leftovers> untold_in(const TrainingState* start) {
+    const OwnMemory* own = own_of(start, kUntoldGradients);
+    if (own == nullptr || own->floats.size() != 1 || own->doubles.size() != 2) return std::nullopt;
+    const double pieces = own->doubles[0], rate = own->doubles[1];
+    const double all = static_cast<double>(context_.steps) * parts();
+    const bool can_be = own->floats[0].size() == model_.gradients().size() && pieces >= 0 &&
+                        pieces <= all && std::isfinite(rate);
+    if (!can_be) return std::nullopt;
+    return GradientMail::Leftovers{.gradients = own->floats[0], .pieces = pieces, .rate = rate};
+  }
+
+  /// How many workers' models the one this worker begins with is the mean of (dealt_state.h).
+  static double models_averaged(const OwnMemory& own) {
+    constexpr std::int64_t kMostWorkers = 4096;
+    const bool says_it =
+        own.numbers.size() == 1 && own.numbers[0] >= 1 && own.numbers[0] <= kMostWorkers;
+    return says_it ? static_cast<double>(own.numbers[0]) : 1;
+  }
+
+  /// What this worker has not told the others is all in its own model, but in a mean of `models`
+  /// only that part of it.
+  void apply_missing(const GradientMail::Leftovers& untold, double models) {
+    if (models <= 1) return;
+    const double missing = (models - 1) / models;
+    std::ranges::copy(untold.gradients, model_.gradients().begin());
+    multiply(model_.gradients(), missing);
+    pieces_ = {.count = missing * untold.pieces, .rates = missing * untold.pieces * untold.rate};
+    apply_sum(untold.rate);
+  }
+
   // Those who begin with this worker's model are told nothing that is in it.
   std::set<int> who_begins_with_own_model() const {
-    std::set<int> newcomers;
-    if (context_.engine.rank() != 0) return newcomers;
+    std::set<int> copies;
     for (int rank = 0; rank < sums_.world(); ++rank) {
-      if (!has_start(rank)) newcomers.insert(rank);
+      if (first_model_of(rank) == context_.engine.rank()) copies.insert(rank);
     }
-    return newcomers;
+    return copies;
   }
 
   // The velocity stands where the optimizer's would, and like it is one of whole batches'

@@ -28,12 +28,6 @@ class GradientPush : public ServerWorker {
     note_good_step(first_step());
   }
 
-  std::string describe() const override {
-    return fmt::format("parameter server, {}: {} worker{} push gradients to {} server{}",
-                       context_.options.consistency, sums_.world(), sums_.world() == 1 ? "" : "s",
-                       context_.servers, context_.servers == 1 ? "" : "s");
-  }
-
   StepOutcome finish_step(const UpdatePlan& plan) override {
     space_->finish_step();
     const PhaseSpan span(context_.phases, Phase::communication);
@@ -60,6 +54,15 @@ class GradientPush : public ServerWorker {
     const std::span<const float> buffers_now = in_lockstep() ? good_buffers_ : buffers();
     state.buffers.assign(buffers_now.begin(), buffers_now.end());
     state.own.clear();
+    put_velocity(state);
+    save_link(state);
+  }
+
+  void save_own_state(TrainingState& state) override {
+    begin_own_state(state, in_lockstep() ? good_step_ : known_step());
+    put_velocity(state);
+    const std::span<const float> buffers_now = in_lockstep() ? good_buffers_ : buffers();
+    state.buffers.assign(buffers_now.begin(), buffers_now.end());
   }
 
   void carry_state(TrainingState& state) override {
@@ -76,6 +79,12 @@ class GradientPush : public ServerWorker {
   }
 
  protected:
+  std::string words() const override {
+    return fmt::format("parameter server, {}: {} worker{} push gradients to {} server{}",
+                       context_.options.consistency, sums_.world(), sums_.world() == 1 ? "" : "s",
+                       context_.servers, context_.servers == 1 ? "" : "s");
+  }
+
   void complete_first_model(const TrainingState& start, ServerModel& model) const override {
     model.version = static_cast<std::uint64_t>(updates_at(start));
     if (!has_all_slots() || start.slots.size() != slot_count()) return;
@@ -94,6 +103,7 @@ class GradientPush : public ServerWorker {
     const auto own = own_floats(start, kOwnVelocity);
     if (own.size() == 1 && own[0].size() == velocity_.size()) {
       velocity_ = own[0];
+      multiply(velocity_, parts_in(start->own) / parts_of_step());
     } else if (start != nullptr && start->slots.size() == 1) {
       order_.take_dense(start->slots[0], velocity_);
       multiply(velocity_, 1 / parts_of_step());
@@ -115,7 +125,7 @@ class GradientPush : public ServerWorker {
   /// may begin apart, where the slots are of another strategy.
   std::int64_t updates_at(const TrainingState& state) const {
     const bool servers_have_it = state.parameters.empty();
-    return servers_have_it ? state.updates : updates_before(state, slot_count());
+    return servers_have_it ? state.updates : updates_before(state, server_slots_);
   }
 
   Exchange exchange_of(const UpdatePlan& plan) const {
@@ -179,6 +189,7 @@ class GradientPush : public ServerWorker {
   StepOutcome completed(StepOutcome outcome, const ExchangeReply& reply) const {
     outcome.loss = in_lockstep() ? reply.loss : vote_.loss;
     outcome.stop = reply.stop || vote_.stop;
+    outcome.save = reply.save;
     outcome.diverged_rank = reply.diverged_rank;
     if (!in_lockstep()) outcome.staleness = static_cast<double>(reply.staleness);
     outcome.next = reply.claim;
@@ -205,6 +216,20 @@ class GradientPush : public ServerWorker {
     has_pushed_ = false;
     std::ranges::copy(good_buffers_, buffers().begin());
     fetch_tables_for_chief();
+  }
+
+  /// With the number of parts that a step had whose gradients it is of: the fewer, the larger.
+  void put_velocity(TrainingState& state) const {
+    if (velocity_.empty()) return;
+    set_own(state, kOwnVelocity, {velocity_});
+    state.own.numbers = {static_cast<std::int64_t>(parts_of_step())};
+  }
+
+  double parts_in(const OwnMemory& own) const {
+    constexpr std::int64_t kMostWorkers = 4096;
+    const bool says_it =
+        own.numbers.size() == 1 && own.numbers[0] >= 1 && own.numbers[0] <= kMostWorkers;
+    return says_it ? static_cast<double>(own.numbers[0]) : parts_of_step();
   }
 
   /// Each worker has that of its own gradients; all together they are the step's.

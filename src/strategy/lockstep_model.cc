@@ -36,10 +36,12 @@ FlatMemory LockstepModel::first_model(const StrategyContext& context) {
   return {.parameters = memory.parameters, .gradients = gradients(), .buffers = memory.buffers};
 }
 
-GradientBuckets LockstepModel::buckets(std::int64_t bucket_bytes) const {
+GradientBuckets LockstepModel::buckets(std::int64_t bucket_bytes,
+                                       const std::vector<bool>& travels_apart) const {
   std::vector<std::size_t> offsets;
   for (const FlatEntry& entry : layout_.parameters.entries) offsets.push_back(entry.offset);
-  return GradientBuckets::of(offsets, floats_, tail_size(), static_cast<std::size_t>(bucket_bytes));
+  return GradientBuckets::of(offsets, floats_, tail_size(), static_cast<std::size_t>(bucket_bytes),
+                             travels_apart);
 }
 
 void LockstepModel::put_vote(const Vote& vote) {
@@ -47,12 +49,14 @@ void LockstepModel::put_vote(const Vote& vote) {
   std::ranges::fill(slots, 0.0F);
   slots[rank_] = static_cast<float>(vote.loss);
   slots[world_] = vote.stop ? 1 : 0;
+  slots[world_ + 1] = vote.save ? 1 : 0;
 }
 
 StepOutcome LockstepModel::count_votes() {
   const auto slots = votes();
   StepOutcome outcome;
   outcome.stop = slots[world_] != 0;
+  outcome.save = slots[world_ + 1] != 0;
   for (std::size_t rank = 0; rank < world_; ++rank) {
     outcome.loss += slots[rank];
     if (!std::isfinite(slots[rank]) && outcome.diverged_rank < 0) {

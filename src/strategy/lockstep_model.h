@@ -23,14 +23,16 @@ class LockstepModel {
   const ModelLayout& layout() const { return layout_; }
 
   /// What is summed over the workers in a step: the gradients, then the *tail*, which is float
-  /// buffers | a loss per rank | the number of ranks that stop.
+  /// buffers | a loss per rank | the number of ranks that stop | that of those that want a
+  /// checkpoint.
   std::span<float> travelling() const { return travelling_.floats().first(floats_ + tail_size()); }
   std::span<float> gradients() const { return travelling_.floats().first(floats_); }
   std::span<float> tail() const { return travelling().subspan(floats_); }
-  std::size_t tail_size() const { return layout_.buffers.size + world_ + 1; }
+  std::size_t tail_size() const { return layout_.buffers.size + world_ + 2; }
 
-  /// What is summed, cut into pieces of about so many bytes.
-  GradientBuckets buckets(std::int64_t bucket_bytes) const;
+  /// What is summed, cut into pieces of about so many bytes. See GradientBuckets::of.
+  GradientBuckets buckets(std::int64_t bucket_bytes,
+                          const std::vector<bool>& travels_apart = {}) const;
 
   /// Before the tail is summed.
   void put_vote(const Vote& vote);

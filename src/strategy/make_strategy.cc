@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/fail.h"
 #include "base/rows.h"
-#include "kinds/strategy_table.h"
 #include "strategy/allreduce_buckets.h"
 #include "strategy/allreduce_compressed.h"
 #include "strategy/allreduce_in_place.h"
@@ -49,15 +47,6 @@ bool Strategy::any_worker(bool own) {
   std::array<std::int64_t, 1> count = {own ? 1 : 0};
   sum_over_workers(count);
   return count[0] > 0;
-}
-
-std::optional<Claim> Strategy::next_work() {
-  fail(ErrorCode::unsupported, "this strategy hands out no work");
-}
-
-Pace pace_of(const StrategyOptions& options) {
-  const StrategyTraits traits = way_of(options).traits;
-  return {.lockstep = traits.lockstep, .hands_out_work = traits.hands_out_work};
 }
 
 std::int64_t steps_alone(const StrategyOptions& options, std::int64_t steps_per_epoch) {

@@ -1,5 +1,5 @@
 #include <array>
-#include <bit>
+#include <cmath>
 
 #include "gossip/model_age.h"
 #include "gossip/parameter_mail.h"
@@ -9,9 +9,6 @@
 namespace cohort {
 namespace {
 
-/// What it leaves in TrainingState::own.
-const std::string kAge = "steps in this worker's model";
-
 class ParameterGossip : public GossipWorker {
  public:
   explicit ParameterGossip(const StrategyContext& context)
@@ -19,6 +16,12 @@ class ParameterGossip : public GossipWorker {
         mail_(mail_options(topology_named(context.options.topology)), model_.parameters()) {
     make_boxes(topology_named(context.options.topology), mail_.message_bytes());
     mail_.set_age(age_at_start(context.start));
+  }
+
+  /// What others have sent is merged: so it is not lost with the boxes.
+  void save_state(TrainingState& state) override {
+    take_arrived();
+    GossipWorker::save_state(state);
   }
 
  protected:
@@ -47,15 +50,20 @@ class ParameterGossip : public GossipWorker {
   double age() const override { return mail_.age(); }
   void set_age(double age) override { mail_.set_age(age); }
 
-  OwnMemory own_memory() const override { return {.meaning = kAge, .doubles = {age()}}; }
+  OwnMemory own_memory() const override {
+    return {.meaning = std::string(kModelAge), .doubles = {age()}};
+  }
 
  private:
   /// A model that came without an age has had all the pieces that are done. A worker without any
   /// has worker 0's. All call it together.
   double age_at_start(const TrainingState* start) {
     double own = static_cast<double>(pieces_at_start()) / parts();
-    const OwnMemory* saved = own_of(start, kAge);
-    if (saved != nullptr && saved->doubles.size() == 1) own = saved->doubles[0];
+    const OwnMemory* saved = own_of(start, kModelAge);
+    if (saved != nullptr && saved->doubles.size() == 1 && std::isfinite(saved->doubles[0]) &&
+        saved->doubles[0] >= 0) {
+      own = saved->doubles[0];
+    }
     std::array<double, 1> first = {own};
     sums_.take_first(first);
     return start != nullptr ? own : first[0];

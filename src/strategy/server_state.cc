@@ -14,7 +14,97 @@ std::vector<float>& floats_of(ServerModel::Part& part, int slot) {
   return part.slots[index];
 }
 
+template <class Visit>
+void for_each_padding(const FlatLayout& layout, const Visit& visit) {
+  std::size_t at = 0;
+  for (const FlatEntry& entry : layout.entries) {
+    for (; at < entry.offset; ++at) visit(at);
+    at = entry.offset + entry.count;
+  }
+  for (; at < layout.size; ++at) visit(at);
+}
+
+/// Then the codec.
+const std::string kLinkLabel = "servers: messages by ";
+
+// The first vectors of floats of a link; then two of every server.
+constexpr std::size_t kLinkVectors = 3;
+
+void append_codec(const CodecMemory& codec, OwnMemory& own) {
+  own.floats.push_back(codec.floats);
+  own.numbers.push_back(static_cast<std::int64_t>(codec.numbers.size()));
+  own.numbers.insert(own.numbers.end(), codec.numbers.begin(), codec.numbers.end());
+}
+
+/// The next codec's, whose numbers are taken off; nothing where there are not as many.
+std::optional<CodecMemory> take_codec(const std::vector<float>& floats,
+                                      std::span<const std::int64_t>& numbers) {
+  if (numbers.empty()) return std::nullopt;
+  const std::int64_t count = numbers.front();
+  numbers = numbers.subspan(1);
+  if (count < 0 || static_cast<std::size_t>(count) > numbers.size()) return std::nullopt;
+  const auto own = numbers.first(static_cast<std::size_t>(count));
+  numbers = numbers.subspan(own.size());
+  return CodecMemory{.floats = floats, .numbers = {own.begin(), own.end()}};
+}
+
 }  // namespace
+
+OwnMemory own_of_link(const LinkMemory& link, const std::string& codec) {
+  if (link.empty()) return {};
+  OwnMemory own{.meaning = kLinkLabel + codec, .floats = {link.rest, link.velocity, link.has}};
+  for (const LinkMemory::Codecs& one : link.codecs) {
+    append_codec(one.worker, own);
+    append_codec(one.server, own);
+  }
+  return own;
+}
+
+std::optional<LinkMemory> link_of(const OwnMemory& own, const std::string& codec) {
+  if (own.meaning != kLinkLabel + codec || own.floats.size() < kLinkVectors) return std::nullopt;
+  LinkMemory link{.rest = own.floats[0], .velocity = own.floats[1], .has = own.floats[2]};
+  std::span<const std::int64_t> numbers = own.numbers;
+  for (std::size_t i = kLinkVectors; i + 1 < own.floats.size(); i += 2) {
+    auto worker = take_codec(own.floats[i], numbers);
+    auto server = take_codec(own.floats[i + 1], numbers);
+    if (!worker || !server) return std::nullopt;
+    link.codecs.push_back({*std::move(worker), *std::move(server)});
+  }
+  return link;
+}
+
+std::optional<std::pair<std::string, LinkMemory>> any_link_of(const OwnMemory& own) {
+  if (!own.meaning.starts_with(kLinkLabel)) return std::nullopt;
+  const std::string codec = own.meaning.substr(kLinkLabel.size());
+  auto link = link_of(own, codec);
+  if (!link) return std::nullopt;
+  return std::pair(codec, *std::move(link));
+}
+
+std::vector<double> padding_of(const FlatLayout& layout, const ServerModel::Part& dense) {
+  std::vector<double> padding;
+  const auto add = [&](const std::vector<float>& floats) {
+    for_each_padding(layout, [&](std::size_t at) { padding.push_back(floats[at]); });
+  };
+  add(dense.values);
+  std::ranges::for_each(dense.slots, add);
+  return padding;
+}
+
+void put_padding(const FlatLayout& layout, std::span<const double> padding,
+                 ServerModel::Part& dense) {
+  std::size_t floats = 0;
+  for_each_padding(layout, [&](std::size_t) { ++floats; });
+  if (padding.size() != floats * (1 + dense.slots.size())) return;
+  const auto put = [&](std::vector<float>& into) {
+    for_each_padding(layout, [&](std::size_t at) {
+      into[at] = static_cast<float>(padding.front());
+      padding = padding.subspan(1);
+    });
+  };
+  put(dense.values);
+  std::ranges::for_each(dense.slots, put);
+}
 
 void to_servers(const ServerOrder& order, std::span<const float> state, ServerModel& model,
                 int slot) {

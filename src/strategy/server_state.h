@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/server_client.h"
 #include "strategy/server_order.h"
+#include "tensor/flat_layout.h"
 #include "tensor/training_state.h"
 
 namespace cohort {
@@ -42,6 +46,20 @@ inline constexpr std::string_view kOwnVelocity = "servers: velocity";
 inline constexpr std::string_view kOuterSlots = "servers: outer slots";
 /// slots, then buffers, in case the servers have made the update of a last push.
 inline constexpr std::string_view kPushed = "servers: pushed";
+
+/// What both ends of a worker's compressed messages remember, and back; nothing where there is
+/// none, or it is of another codec.
+OwnMemory own_of_link(const LinkMemory& link, const std::string& codec);
+std::optional<LinkMemory> link_of(const OwnMemory& own, const std::string& codec);
+/// The same of any codec, whose name comes first.
+std::optional<std::pair<std::string, LinkMemory>> any_link_of(const OwnMemory& own);
+
+/// Floats between two tensors are nobody's, and are zero; but on servers to which messages go whose
+/// codec knows no zero (sign) they are not, and the next messages depend on them. Of the
+/// parameters, then of each slot.
+std::vector<double> padding_of(const FlatLayout& layout, const ServerModel::Part& dense);
+void put_padding(const FlatLayout& layout, std::span<const double> padding,
+                 ServerModel::Part& dense);
 
 void set_own(TrainingState& state, std::string_view meaning,
              const std::vector<std::span<const float>>& floats);

@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "optimizer/square_sum.h"
+#include "server/worker_codec.h"
 #include "strategy/server_options.h"
 #include "strategy/server_state.h"
 
@@ -37,8 +38,8 @@ ServerWorker::ServerWorker(const StrategyContext& context)
       buffers_((layout_.buffers.size + 1) * sizeof(float)),
       client_(client_options(), context.store) {}
 
-Pace ServerWorker::pace() const {
-  return pace_of(context_.options);
+bool ServerWorker::saves_parts() const {
+  return !in_lockstep() || compresses(context_.options.compression);
 }
 
 std::optional<Claim> ServerWorker::next_work() {
@@ -59,6 +60,8 @@ void ServerWorker::meet() {
   span.next(Phase::wait);
   sums_.wait_for_all();  // Nobody pushes any more, so now all pull the same.
   span.next(Phase::communication);
+  // A training that goes on from here goes on with what the worker had, not with what it gets now.
+  if (compresses(context_.options.compression)) link_at_meeting_ = client_.memory();
   Exchange exchange;
   exchange.pull = true;
   exchange.exact = true;
@@ -68,9 +71,9 @@ void ServerWorker::meet() {
   fetch_tables_for_chief();
 }
 
-Traffic ServerWorker::traffic() const {
+StrategyReport ServerWorker::report() const {
   const Traffic side = sums_.traffic();
-  return {client_.bytes_sent() + side.sent, client_.bytes_received() + side.received};
+  return {words(), {client_.bytes_sent() + side.sent, client_.bytes_received() + side.received}};
 }
 
 void ServerWorker::close() noexcept {
@@ -107,7 +110,8 @@ void ServerWorker::make_space(std::span<float> parameters, std::span<float> grad
     as_it_is = state_of(context_.model);
     start = &as_it_is;
   }
-  if (is_chief() && !client_.has_model()) give_first_model(*start);
+  const bool gives = is_chief() && !client_.has_model();
+  if (gives) give_first_model(*start);
   // take_buffers() waits for all, so nobody claims or pushes anything new before all have done so.
   if (start != nullptr && !start->unanswered.empty()) client_.push_again(start->unanswered);
   Exchange exchange;
@@ -117,6 +121,8 @@ void ServerWorker::make_space(std::span<float> parameters, std::span<float> grad
   known_step_ = first_step_;
   take_buffers(memory.buffers, start);
   take_own_state(context_.start);
+  // Servers that have outlived all workers have gone on since it was saved.
+  if (chiefs(gives ? 1 : 0) != 0) recall_link(context_.start);
   keep_tables_apart();
   space_.emplace(context_.model, memory, table_place_);
   take_parameters();
@@ -146,6 +152,9 @@ void ServerWorker::give_first_model(const TrainingState& start) {
   to_servers(order_, start.parameters, model, kParameters);
   model.work = work_left(start, context_.parts);
   complete_first_model(start, model);
+  if (link_of(start.link, context_.options.compression.kind)) {
+    put_padding(layout_.parameters, start.link.doubles, model.dense);
+  }
   client_.initialise(model);
 }
 
@@ -188,10 +197,33 @@ void ServerWorker::keep_tables_apart() {
 
 void ServerWorker::save_servers(TrainingState& state, ServerModel& model, std::int64_t step) {
   client_.read_model(model);
+  padding_ = compresses(context_.options.compression) ? padding_of(layout_.parameters, model.dense)
+                                                      : std::vector<double>();
   from_servers(order_, model, kParameters, state.parameters);
   state.work = takes_claims() ? model.work : work_after(step, context_.parts);
   state.step = steps_done(state.work);
   known_step_ = std::max(known_step_, state.step);
+}
+
+void ServerWorker::save_link(TrainingState& state) {
+  if (!compresses(context_.options.compression)) return state.link.clear();
+  state.link = own_of_link(link_at_meeting_ ? *link_at_meeting_ : client_.memory(),
+                           context_.options.compression.kind);
+  if (is_chief()) state.link.doubles = padding_;
+}
+
+void ServerWorker::begin_own_state(TrainingState& state, std::int64_t step) {
+  state = TrainingState();
+  state.step = step;
+  state.work = work_after(step, context_.parts);
+  save_link(state);
+}
+
+// Only from a checkpoint: what messages of a broken group have left out is not known for sure.
+void ServerWorker::recall_link(const TrainingState* start) {
+  if (start == nullptr || start->link.empty()) return;
+  const auto link = link_of(start->link, context_.options.compression.kind);
+  if (link) client_.recall(*link);
 }
 
 void ServerWorker::leave_with_servers(TrainingState& state, std::int64_t step) const {
@@ -199,6 +231,7 @@ void ServerWorker::leave_with_servers(TrainingState& state, std::int64_t step) c
   state.work = work_after(step, context_.parts);
   state.step = step;
   state.own.clear();
+  state.link.clear();
   state.unanswered.clear();
   if (takes_claims()) state.unanswered = client_.unanswered();
 }
@@ -206,6 +239,7 @@ void ServerWorker::leave_with_servers(TrainingState& state, std::int64_t step) c
 ExchangeReply ServerWorker::exchange_with_servers(Exchange& exchange) {
   const Waiting waiting(context_.activity, waits_for(exchange));
   exchange.stop = vote_.stop;
+  exchange.save = vote_.save;
   const ExchangeReply reply = client_.exchange(exchange);
   if (reply.claim) {
     known_step_ = std::max(known_step_, reply.claim->step);

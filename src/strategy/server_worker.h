@@ -25,21 +25,24 @@ namespace cohort {
 /// had after it, and their version says in the next group which of the two counts. Otherwise it
 /// carries the push itself and makes it again, before anybody takes new work: servers that have it
 /// say so, the others apply it (PushLedger).
-class ServerWorker : public Strategy {
+class ServerWorker : public Strategy, private WorkSource {
  public:
   explicit ServerWorker(const StrategyContext& context);
 
-  Pace pace() const override;
   FlatSpace& space() override { return *space_; }
-  std::optional<Claim> next_work() override;
+  WorkSource* work() override { return takes_claims() ? this : nullptr; }
   void begin_last_backward(const Vote& vote) override;
   void meet() override;
   void sum_over_workers(Numbers numbers) override { sums_.sum(numbers); }
-  Traffic traffic() const override;
+  StrategyReport report() const override;
   std::int64_t first_step() const override { return first_step_; }
+  bool all_carry() const override { return !in_lockstep(); }
+  bool saves_parts() const override;
   void close() noexcept override;
 
  protected:
+  /// For the user; see StrategyReport.
+  virtual std::string words() const = 0;
   /// Worker 0: adds version and slots to a first model with the parameters of `start`.
   virtual void complete_first_model(const TrainingState& start, ServerModel& model) const = 0;
   /// Worker 0: the step to go on with, after `start`, when the servers are at `version`.
@@ -84,6 +87,10 @@ class ServerWorker : public Strategy {
   void fetch_tables_for_chief();
   /// What the servers have; where no work is handed out, after so many steps.
   void save_servers(TrainingState& state, ServerModel& model, std::int64_t step);
+  /// What messages to and from the servers have left out, where they are compressed.
+  void save_link(TrainingState& state);
+  /// The part of one worker, empty but for what it has done; see StateKeeper::save_own_state.
+  void begin_own_state(TrainingState& state, std::int64_t step);
   /// Says that the servers have the model after so many steps. Leaves out all that is a worker's.
   void leave_with_servers(TrainingState& state, std::int64_t step) const;
   /// Where work is handed out: the newest step that this worker has heard of,
@@ -103,16 +110,20 @@ class ServerWorker : public Strategy {
   Vote vote_;
 
  private:
+  std::optional<Claim> next_work() override;
   bool is_chief() const { return context_.engine.rank() == 0; }
   ClientOptions client_options() const;
   void check_start(const TrainingState& start) const;
   void give_first_model(const TrainingState& start);
+  void recall_link(const TrainingState* start);
   void take_buffers(std::span<float> buffers, const TrainingState* start);
   void keep_tables_apart();
   void fetch(std::size_t table, std::span<const std::uint32_t> rows);
 
   std::vector<std::unique_ptr<TableRows>> tables_;
   std::vector<float> fetched_;
+  std::vector<double> padding_;                // Of what save_servers() read; see server_state.h.
+  std::optional<LinkMemory> link_at_meeting_;  // Before everybody got the exact parameters.
   std::int64_t first_step_ = 0;
   std::int64_t known_step_ = 0;
   Claim piece_;

@@ -17,8 +17,8 @@
 #include "cluster/work_board.h"
 #include "collective/elements.h"
 #include "optimizer/optimizer.h"
+#include "strategy/state_keeper.h"
 #include "tensor/flat_space.h"
-#include "tensor/training_state.h"
 #include "transport/engine.h"
 
 namespace cohort {
@@ -27,6 +27,8 @@ namespace cohort {
 struct Vote {
   double loss = 0;    ///< This worker's share of the global batch's mean loss.
   bool stop = false;  ///< This worker was asked to stop after this step.
+  bool save =
+      false;  ///< Where StateKeeper::saves_parts(): it wants a checkpoint of this step by all.
 };
 
 /// How to apply a step's gradients.
@@ -42,14 +44,16 @@ struct UpdatePlan {
 
 /// What became of a step. In lockstep it is the same on all workers.
 struct StepOutcome {
-  double loss = 0;         ///< In lockstep the mean over the global batch, otherwise Vote::loss.
-  bool stop = false;       ///< Somebody was asked to stop.
+  double loss = 0;    ///< In lockstep the mean over the global batch, otherwise Vote::loss.
+  bool stop = false;  ///< Somebody was asked to stop.
+  /// Where StateKeeper::saves_parts() and no work is handed out: somebody wants a checkpoint. It is
+  /// so for all workers after the same step.
+  bool save = false;
   int diverged_rank = -1;  ///< A rank whose loss was not finite: the step was not applied.
   double gradient_norm = 0;
   std::optional<double> staleness = {};  ///< Updates by others that this step's gradient missed.
   std::optional<double> consensus_distance = {};  ///< From what peers sent, relative to the norm.
-  std::optional<Claim> next =
-      {};  ///< The next piece, where one has come: next_work() is not asked.
+  std::optional<Claim> next = {};  ///< The next piece of work, where one has come with it.
 };
 
 struct Traffic {
@@ -57,49 +61,42 @@ struct Traffic {
   std::uint64_t received = 0;
 };
 
-/// How the workers of a strategy go through the steps.
-struct Pace {
-  /// All make every step together and see the same outcome; layers may sum over the workers.
-  bool lockstep = true;
-  /// Parts of the steps' batches are handed out to whoever is free; otherwise worker r has part r
-  /// of every step.
-  bool hands_out_work = false;
-  /// In lockstep: every worker has something of its own that it carries over to the next group.
-  bool own_state = false;
-  /// Gradients are sent while the backward pass goes on.
-  bool gradients_travel = false;
+/// What a strategy says of itself.
+struct StrategyReport {
+  std::string words;  ///< One line for the user: what was picked and why.
+  Traffic traffic;    ///< So far.
 };
 
-/// What the strategy's row says of it.
-Pace pace_of(const StrategyOptions& options);
+/// Hands out parts of the steps' batches to whoever is free.
+class WorkSource {
+ public:
+  virtual ~WorkSource() = default;
 
-/// How workers make one model out of what each has learned. One object per worker; it owns the
-/// memory the model lives in. The loop calls, for every step:
+  /// The next piece, or nothing when all is done or somebody was asked to stop. Not asked where the
+  /// last step's outcome had one.
+  virtual std::optional<Claim> next_work() = 0;
+};
+
+/// How workers make one model out of what each has learned: it combines and it updates. One object
+/// per worker; it owns the memory the model lives in. For every step there are
 ///
-///   next_work() where work is handed out and did not come with the last step's outcome,
 ///   space().begin_step(), forward, backward …, begin_last_backward(vote), backward, finish_step()
 ///
-/// and meet() once all steps are done.
-class Strategy {
+/// of which a Stepper (train/stepper.h) makes all but the last, which is the loop's; and once all
+/// steps are done meet(). How its workers go through the steps (in lockstep, alone, by pieces that
+/// are handed out) is in its row of kinds/strategy_table.h.
+class Strategy : public StateKeeper {
  public:
-  virtual ~Strategy() = default;
-
-  /// One line for the user: what was picked and why.
-  virtual std::string describe() const = 0;
-
-  virtual Pace pace() const = 0;
-
   /// The model, moved to the strategy's memory, with equal values on all workers at first.
   virtual FlatSpace& space() = 0;
-
-  /// Where the strategy hands out work: the next piece, or nothing when all is done or somebody was
-  /// asked to stop.
-  virtual std::optional<Claim> next_work();
 
   virtual void begin_last_backward(const Vote& vote) = 0;
 
   /// Combines the workers' gradients and updates the parameters, or makes this worker's own step.
   virtual StepOutcome finish_step(const UpdatePlan& plan) = 0;
+
+  /// Where it hands out work; null where worker r has part r of every step.
+  virtual WorkSource* work() { return nullptr; }
 
   /// All workers call it after their last step: from then on all have the same model, buffers
   /// included. In lockstep they have it anyway.
@@ -113,20 +110,7 @@ class Strategy {
   /// Returns when all workers have called it.
   void wait_for_workers() { any_worker(false); }
 
-  virtual Traffic traffic() const = 0;
-
-  /// The step to go on with: StrategyContext::start's, the same on all workers.
-  virtual std::int64_t first_step() const = 0;
-
-  /// Everything, for a checkpoint. Between steps; needs no other worker's help, so one alone may
-  /// call it. Where work is handed out, others may go on meanwhile.
-  virtual void save_state(TrainingState& state) = 0;
-
-  /// What this worker takes along into the next group of workers, as StrategyContext::start there.
-  /// Called at most once, last of all, between steps or after any call here has thrown, when no
-  /// other worker of this group makes calls any more: a step that some had begun to apply is then
-  /// wholly applied or wholly undone.
-  virtual void carry_state(TrainingState& state) { save_state(state); }
+  virtual StrategyReport report() const = 0;
 
   /// Tells the others that this worker is done or has failed. Does not throw. After it, and also
   /// after a call that threw, a strategy can be destroyed without waiting for anybody.
@@ -152,6 +136,7 @@ struct StrategyContext {
   std::int64_t parts = 1;  ///< Of a step's batch, where work is handed out; fixed for a job.
   std::int64_t epoch = 0;  ///< Of the membership: the number of this group of workers.
   std::int64_t steps_per_epoch = 1;
+  std::int64_t samples = 0;  ///< Of a step that one worker has at most; 0: it is not known.
   int servers = 0;
   Timeout timeout;  ///< For any one wait for a peer.
   int cores = 1;    ///< That the local ranks may use, counted before pinning.

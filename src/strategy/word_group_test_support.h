@@ -61,7 +61,7 @@ class GroupWorker {
         model_(wrap(net_)),
         optimizer_(make_optimizer(run.job.train.optimizer)),
         strategy_(make_strategy(context(engine, store))),
-        pace_(strategy_->pace()) {}
+        handed_out_(strategy_->work() != nullptr) {}
 
   GroupEnd train() {
     GroupEnd end;
@@ -92,7 +92,7 @@ class GroupWorker {
       ++claim.step;
       if (outcome.stop) break;
     }
-    if (run_.meets || pace_.hands_out_work) strategy_->meet();
+    if (run_.meets || handed_out_) strategy_->meet();
     if (rank_ == 0) {
       strategy_->save_state(end.saved);
       end.loss = loss_over_all();
@@ -125,30 +125,30 @@ class GroupWorker {
   }
 
   bool next(Claim& claim, GroupEnd& end) {
-    if (!pace_.hands_out_work) return claim.step < run_.until;
+    if (!handed_out_) return claim.step < run_.until;
     if (run_.until == 0 || (rank_ == 0 && own_steps(end) >= run_.until)) return false;
     std::optional<Claim> handed = std::exchange(next_, std::nullopt);
     if (!handed) {
       ++end.asked;
-      handed = strategy_->next_work();
+      handed = strategy_->work()->next_work();
     }
     if (handed) claim = *handed;
     return handed.has_value();
   }
 
   StepOutcome step(const Claim& claim, std::int64_t steps) {
-    const std::int64_t parts = pace_.hands_out_work ? run_.job.cluster.workers : run_.workers;
+    const std::int64_t parts = handed_out_ ? run_.job.cluster.workers : run_.workers;
     strategy_->space().begin_step();
     const auto loss = torch::mse_loss(net_->forward(data_.rows(data_.ids, claim, parts)),
                                       data_.rows(data_.target, claim, parts)) /
                       parts;
-    const bool stop = pace_.hands_out_work && rank_ == 0 && steps + 1 >= run_.until;
+    const bool stop = handed_out_ && rank_ == 0 && steps + 1 >= run_.until;
     strategy_->begin_last_backward({.loss = loss.item<double>(), .stop = stop});
     loss.backward();
     return strategy_->finish_step({.lr = run_.job.train.optimizer.lr,
                                    .step = claim.step,
                                    .clip_norm = run_.job.train.clip_norm,
-                                   .wants_next = pace_.hands_out_work && !stop});
+                                   .wants_next = handed_out_ && !stop});
   }
 
   double loss_over_all() {
@@ -165,7 +165,7 @@ class GroupWorker {
   std::unique_ptr<Optimizer> optimizer_;
   PhaseClock phases_;
   std::unique_ptr<Strategy> strategy_;
-  Pace pace_;
+  bool handed_out_;
   std::optional<Claim> next_;
 };
 

@@ -21,6 +21,7 @@
 #include "cluster/shared_memory.h"
 #include "cluster/store_server.h"
 #include "cluster/tcp_store.h"
+#include "kinds/strategy_table.h"
 #include "optimizer/optimizer.h"
 #include "strategy/strategy.h"
 
@@ -240,7 +241,7 @@ class WorkerGroup {
     own.stages = stage + 1;
     bool lost = false;
     try {
-      if (strategy->pace().hands_out_work) {
+      if (strategy->work() != nullptr) {
         do_pieces(*strategy, *net, stages_[stage].until, own);
       } else {
         for (std::int64_t step = strategy->first_step(); step < stages_[stage].until; ++step) {
@@ -254,12 +255,12 @@ class WorkerGroup {
       lost = true;
     }
     if (worker == victim_.worker) ::pause();  // Killed a little too late for a step: now.
-    const bool between_steps = !lost && strategy->pace().lockstep;
+    const bool between_steps = !lost && way_of(job_.strategy).traits.lockstep;
     if (between_steps) strategy->save_state(state);
     strategy->close();
     come_together(stage, store);
     if (lost && stage == 0) die_or_wait(worker, *strategy, state, store);
-    if (!between_steps && carries(stage, worker, strategy->pace())) strategy->carry_state(state);
+    if (!between_steps && carries(stage, worker, *strategy)) strategy->carry_state(state);
     const auto copied = std::ranges::copy(state.parameters, own.values);
     std::ranges::copy(state.buffers, copied.out);
     own.parameters = state.parameters.size();
@@ -267,8 +268,8 @@ class WorkerGroup {
   }
 
   /// In lockstep it is the first of the next group, and all who have something of their own.
-  bool carries(std::size_t stage, int worker, const Pace& pace) const {
-    if (!pace.lockstep || pace.own_state || stage + 1 == stages_.size()) return true;
+  bool carries(std::size_t stage, int worker, const Strategy& strategy) const {
+    if (strategy.all_carry() || stage + 1 == stages_.size()) return true;
     return stages_[stage + 1].workers.front() == worker;
   }
 
@@ -297,7 +298,7 @@ class WorkerGroup {
     auto* times = reinterpret_cast<std::atomic<int>*>(pieces_.data());
     for (std::int64_t done = 0; until == job_.steps || done < until; ++done) {
       let_victim_work(own);
-      const auto claim = strategy.next_work();
+      const auto claim = strategy.work()->next_work();
       if (!claim) break;
       ++own.begun;
       own.losses[claim->step] =

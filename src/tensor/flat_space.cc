@@ -130,6 +130,14 @@ void FlatSpace::on_gradient_ready(GradientReady callback) {
   on_ready_ = std::move(callback);
 }
 
+GradientSink& FlatSpace::sink(std::size_t index) {
+  return parameters_[index]->sink;
+}
+
+const torch::Tensor& FlatSpace::parameter(std::size_t index) const {
+  return parameters_[index]->tensor;
+}
+
 void FlatSpace::begin_step() {
   last_backward_ = false;
   for (auto& parameter : parameters_) {
@@ -160,7 +168,8 @@ void FlatSpace::report_ready(std::size_t index) {
 
 void FlatSpace::finish_step() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!parameters_[i]->sink.written()) parameters_[i]->sink.view().zero_();
+    GradientSink& sink = parameters_[i]->sink;
+    if (!sink.written() && !sink.keeps_factors()) sink.view().zero_();
     if (!parameters_[i]->ready) report_ready(i);
   }
 }

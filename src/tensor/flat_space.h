@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tensor/flat_layout.h"
+#include "tensor/gradient_sink.h"
 
 namespace cohort {
 
@@ -60,6 +61,14 @@ class FlatSpace {
 
   void on_gradient_ready(GradientReady callback);
 
+  /// Where the gradient of parameter `index` goes; its mark is that of `parameter(index)`.
+  GradientSink& sink(std::size_t index);
+  const torch::Tensor& parameter(std::size_t index) const;
+
+  /// Whether gradients that are ready are sent while the backward pass goes on: layers hurry then.
+  bool gradients_travel() const { return gradients_travel_; }
+  void let_gradients_travel(bool travel) { gradients_travel_ = travel; }
+
   /// Before the first backward pass of a step.
   void begin_step();
   /// Before the last one (the only one, unless gradients accumulate): now complete means complete.
@@ -79,6 +88,7 @@ class FlatSpace {
   std::vector<std::unique_ptr<Parameter>> parameters_;
   GradientReady on_ready_;
   bool last_backward_ = false;
+  bool gradients_travel_ = false;
 };
 
 }  // namespace cohort

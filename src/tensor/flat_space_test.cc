@@ -1,5 +1,6 @@
 #include "tensor/flat_space.h"
 
+#include <cohort/error.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -94,6 +95,24 @@ TEST_F(FlatSpaceTest, ParametersWithoutGradientGetZeros) {
   space.finish_step();
   EXPECT_THAT(gradient(2), ::testing::Each(0.0F));
   EXPECT_THAT(gradient(0), ::testing::Each(4.0F));
+}
+
+TEST_F(FlatSpaceTest, AGradientThatWasToComeAsFactorsIsRefused) {
+  copy_values(*model_, flat_);
+  FlatSpace space(*model_, flat_);
+  space.sink(1).keep_factors();
+  space.begin_step();
+  EXPECT_THROW(backward(space, 1), Error);  // torch::nn::Linear leaves none.
+}
+
+TEST(ProductMark, CountsWhileItLives) {
+  const torch::Tensor weight = torch::zeros({2, 3});
+  {
+    const ProductMark mark(weight, 5);
+    EXPECT_EQ(ProductMark::rows_per_sample(weight), 5);
+    EXPECT_EQ(ProductMark::rows_per_sample(torch::zeros({2, 3})), std::nullopt);
+  }
+  EXPECT_EQ(ProductMark::rows_per_sample(weight), std::nullopt);
 }
 
 TEST_F(FlatSpaceTest, EveryParameterIsReadyOnce) {

@@ -2,7 +2,36 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 namespace cohort {
+
+/// Says of a weight that its gradient is a product: of the gradients of a layer's outputs and the
+/// layer's inputs, of which every sample brings so many rows. It counts from construction to
+/// destruction. A strategy may then ask for the two factors (GradientSink::keep_factors), which for
+/// few rows are much smaller than the product.
+class ProductMark {
+ public:
+  ProductMark(const torch::Tensor& parameter, std::int64_t rows_per_sample);
+  ~ProductMark();
+  ProductMark(const ProductMark&) = delete;
+  ProductMark& operator=(const ProductMark&) = delete;
+
+  /// Of the mark that `parameter` has; nothing where it has none.
+  static std::optional<std::int64_t> rows_per_sample(const torch::Tensor& parameter);
+
+ private:
+  const c10::TensorImpl* parameter_;
+  std::int64_t rows_;
+};
+
+/// What the gradient of a weight [out, in] is made of: outputs^T * inputs.
+struct GradientFactors {
+  torch::Tensor outputs;  ///< Gradients of the layer's outputs: [rows, out].
+  torch::Tensor inputs;   ///< [rows, in].
+};
 
 /// The place of one parameter's gradient in the flat buffer. A layer that finds the sink of its
 /// weight may write the gradient there itself in the backward pass, and return none to autograd:
@@ -33,12 +62,34 @@ class GradientSink {
   void write(const torch::Tensor& gradient);
 
   bool written() const { return written_; }
-  void begin_step() { written_ = false; }
+  void begin_step() {
+    written_ = false;
+    factors_.clear();
+  }
+
+  /// From now on the layer leaves the factors of the gradient here and does not multiply them; who
+  /// asked for that writes the gradient. Only for a parameter with a ProductMark. Whatever else
+  /// wants to write() its gradient gets an Error(unsupported).
+  void keep_factors() { keeps_factors_ = true; }
+  bool keeps_factors() const { return keeps_factors_; }
+
+  /// For the layer, once per backward pass through it. They are copied: the memory of a batch is
+  /// used again by the next one, also within a step.
+  void add_factors(const torch::Tensor& outputs, const torch::Tensor& inputs) {
+    const auto copy = [](const torch::Tensor& factor) {
+      return factor.detach().clone(at::MemoryFormat::Contiguous);
+    };
+    factors_.push_back({copy(outputs), copy(inputs)});
+  }
+  /// Of this step, in the order they came.
+  const std::vector<GradientFactors>& factors() const { return factors_; }
 
  private:
   const c10::TensorImpl* parameter_;
   torch::Tensor view_;
   bool written_ = false;
+  bool keeps_factors_ = false;
+  std::vector<GradientFactors> factors_;
 };
 
 }  // namespace cohort

@@ -2,8 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "cluster/shared_memory.h"
@@ -11,6 +14,9 @@
 #include "tensor/own_memory.h"
 
 namespace cohort {
+
+/// Values of a tensor that is not trained, in the order of rows.
+using ApartTensor = std::variant<std::vector<float>, std::vector<std::int64_t>>;
 
 /// What it takes to go on with a training, under any strategy and with any number of workers and
 /// servers: the model with its optimizer after a number of whole steps. Floats stand in the order
@@ -25,6 +31,14 @@ struct TrainingState {
   std::vector<std::vector<float>> slots = {};  ///< One per Optimizer::slots(); empty: all zero.
   std::vector<float> buffers = {};
   OwnMemory own = {};
+  /// The same of the compressed messages between this worker and servers.
+  OwnMemory link = {};
+  /// Tensors of the model that stand in neither parameters nor buffers, by name: frozen ones, and
+  /// counters of layers. Empty: as the model has them.
+  std::map<std::string, ApartTensor> apart = {};
+  /// Where a checkpoint is gone on from with more workers than had written it: whose model, slots
+  /// and buffers these are, too. Not for a checkpoint.
+  std::optional<int> copy_of = {};
   /// What this worker has pushed or would have, and does not know to be applied, by server. Not for
   /// a checkpoint.
   std::vector<std::vector<std::byte>> unanswered = {};

@@ -7,27 +7,20 @@
 #include "base/excerpt.h"
 #include "base/fail.h"
 #include "optimizer/optimizer.h"
+#include "strategy/dealt_state.h"
+#include "train/apart_tensors.h"
 #include "train/checkpoint_text.h"
 #include "train/save_model.h"
+#include "train/worker_file.h"
 
 namespace cohort {
 namespace {
 
 constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
-constexpr const char* kOwnFile = "worker-0.safetensors";  // The chief is rank 0.
 
 std::string slot_tensor(const std::string& slot, const std::string& parameter) {
   return slot + "/" + parameter;
-}
-
-// What the file of OwnMemory has besides its floats.
-constexpr const char* kOwnMeaning = "meaning";
-constexpr const char* kOwnDoubles = "doubles";
-constexpr const char* kOwnNumbers = "numbers";
-
-std::string own_tensor(std::size_t index) {
-  return "own/" + std::to_string(index);
 }
 
 std::vector<NamedTensor> all_tensors(Model& model) {
@@ -66,11 +59,38 @@ class TrainingLoader {
       : checkpoint_(checkpoint),
         text_(parse_checkpoint_text(checkpoint.state(), checkpoint.path() / kStateName)),
         layout_(ModelLayout::of(model)),
+        names_of_state_(StateNames::of(model, job)),
         job_(job) {
     for (const NamedTensor& named : all_tensors(model)) names_.insert(named.name);
+    for (const auto& [name, tensor] : apart_tensors(model)) {
+      const bool counts = tensor.scalar_type() == torch::kInt64;
+      apart_[name] = {.dtype = counts ? SafetensorsDtype::i64 : SafetensorsDtype::f32,
+                      .shape = tensor.sizes().vec()};
+    }
   }
 
-  LoadedTraining load(std::int64_t samples) {
+  LoadedTraining load(std::int64_t samples, const WorkerPlace& place) {
+    load_chiefs();
+    if (place.world > 0 && place.world != saved_workers() && has_parts()) {
+      loaded_.state = dealt(place, std::move(loaded_.state));
+    }
+    note_differences(samples);
+    return std::move(loaded_);
+  }
+
+  /// What a worker that is not the chief has.
+  std::optional<TrainingState> load_part(const WorkerPlace& place) {
+    const bool as_before = place.world == saved_workers();
+    if (as_before && is_same_way() && checkpoint_.has(worker_file_name(place.rank))) {
+      return read_part(place.rank);
+    }
+    if (as_before || !has_parts()) return std::nullopt;
+    load_chiefs();
+    return dealt(place, std::move(loaded_.state));
+  }
+
+ private:
+  void load_chiefs() {
     if (text_.step != checkpoint_.step()) {
       fail(ErrorCode::corrupt, "the checkpoint {} is of step {}, but its {} says {}",
            checkpoint_.path().string(), checkpoint_.step(), kStateName, text_.step);
@@ -80,11 +100,48 @@ class TrainingLoader {
     load_model();
     load_slots();
     load_own();
-    note_differences(samples);
-    return std::move(loaded_);
   }
 
- private:
+  int saved_workers() const { return static_cast<int>(text_.workers); }
+
+  /// Whether what only one worker has can be of use to this job.
+  bool is_same_way() const {
+    return text_.strategy == job_.strategy.kind &&
+           text_.compression == job_.strategy.compression.kind;
+  }
+
+  /// Whether every worker has written what it has.
+  bool has_parts() const {
+    if (!is_same_way() || text_.workers < 2) return false;
+    for (int rank = 1; rank < saved_workers(); ++rank) {
+      if (!checkpoint_.has(worker_file_name(rank))) return false;
+    }
+    return true;
+  }
+
+  /// As with the chief's: what another optimizer kept is of no use.
+  TrainingState read_part(int rank) const {
+    TrainingState state = read_worker_file(checkpoint_, rank, names_of_state_);
+    // Where nobody waits, others have saved later than the chief, and heard of more pieces done:
+    // which of these are in somebody's saved model is not known, so all of them are made again.
+    state.step = text_.step;
+    state.work = text_.work;
+    if (text_.optimizer != job_.train.optimizer.kind) {
+      state.slots.clear();
+      state.updates = 0;
+    }
+    return state;
+  }
+
+  TrainingState dealt(const WorkerPlace& place, TrainingState chiefs) const {
+    DealtState dealt({.rank = place.rank, .world = place.world, .saved = saved_workers()});
+    dealt.add(0, std::move(chiefs));
+    for (int rank = 1; rank < saved_workers(); ++rank) {
+      dealt.add(rank, read_part(rank));
+    }
+    return dealt.take();
+  }
+
   [[noreturn]] void fail_other_model(const std::string& how) const {
     fail(ErrorCode::invalid, "the checkpoint {} is of another model: {}",
          checkpoint_.path().string(), how);
@@ -133,10 +190,37 @@ class TrainingLoader {
       check_entries(tensors, layout_.parameters, by_name);
       check_entries(tensors, layout_.buffers, by_name);
       check_names(tensors);
+      check_apart(tensors);
     };
     const SafetensorsFile file = checkpoint_.tensors(kModelFile, wanted);
     loaded_.state.parameters = floats_of(file, layout_.parameters, by_name);
     loaded_.state.buffers = floats_of(file, layout_.buffers, by_name);
+    load_apart(file);
+  }
+
+  /// Frozen tensors and counters have the model's type and shape; some may be missing.
+  void check_apart(const Stored& tensors) const {
+    for (const StoredTensor& stored : tensors) {
+      const auto found = apart_.find(stored.name);
+      if (found == apart_.end()) continue;
+      if (found->second.dtype == stored.dtype && found->second.shape == stored.shape) continue;
+      fail_other_model(
+          fmt::format("its tensor \"{}\" has the shape [{}] instead of [{}]{}", stored.name,
+                      listed(stored.shape), listed(found->second.shape),
+                      found->second.dtype == stored.dtype ? "" : ", and another type"));
+    }
+  }
+
+  void load_apart(const SafetensorsFile& file) {
+    for (const StoredTensor& stored : file.tensors()) {
+      if (!apart_.contains(stored.name)) continue;
+      if (stored.dtype == SafetensorsDtype::i64) {
+        loaded_.state.apart[stored.name] = file.integers(stored.name);
+      } else {
+        const auto values = file.floats(stored.name);
+        loaded_.state.apart[stored.name] = std::vector<float>(values.begin(), values.end());
+      }
+    }
   }
 
   void load_slots() {
@@ -182,29 +266,14 @@ class TrainingLoader {
   }
 
   void load_own() {
-    const bool same =
-        text_.strategy == job_.strategy.kind && text_.compression == job_.strategy.compression.kind;
-    if (!same || !checkpoint_.has(kOwnFile)) return;
-    // What strategies keep of their own is of the size of the model, a few times.
-    constexpr std::size_t kOfOwn = 64, kLeast = 1 << 20;
-    SafetensorsExpectation own;
-    own.check = [&](const Stored& tensors) {
-      check_floats(tensors, kLeast + kOfOwn * layout_.parameters.size);
-    };
-    const SafetensorsFile file = checkpoint_.tensors(kOwnFile, own);
-    const auto meaning = file.metadata().find(kOwnMeaning);
-    if (meaning == file.metadata().end()) {
-      loaded_.notes.push_back(
-          fmt::format("the checkpoint's {} does not say what it means: it is left out", kOwnFile));
-      return;
+    if (!is_same_way() || !checkpoint_.has(worker_file_name(0))) return;
+    TrainingState own = read_worker_file(checkpoint_, 0, names_of_state_);
+    if (own.own.empty() && own.link.empty()) {
+      loaded_.notes.push_back(fmt::format(
+          "the checkpoint's {} does not say what it means: it is left out", worker_file_name(0)));
     }
-    loaded_.state.own = {.meaning = meaning->second,
-                         .doubles = file.doubles(kOwnDoubles),
-                         .numbers = file.integers(kOwnNumbers)};
-    for (std::size_t i = 0; i + 2 < file.tensors().size(); ++i) {
-      const auto values = file.floats(own_tensor(i));
-      loaded_.state.own.floats.emplace_back(values.begin(), values.end());
-    }
+    loaded_.state.own = std::move(own.own);
+    loaded_.state.link = std::move(own.link);
   }
 
   template <class Number>
@@ -225,8 +294,14 @@ class TrainingLoader {
   const Checkpoint& checkpoint_;
   const CheckpointText text_;
   const ModelLayout layout_;
+  const StateNames names_of_state_;
   const Job& job_;
   std::set<std::string> names_;
+  struct Apart {
+    SafetensorsDtype dtype;
+    std::vector<std::int64_t> shape;
+  };
+  std::map<std::string, Apart> apart_;  // Tensors that stand in no layout.
   LoadedTraining loaded_;
 };
 
@@ -327,33 +402,30 @@ CheckpointContent::File TrainingSnapshot::optimizer_file() const {
   return file;
 }
 
-CheckpointContent::File TrainingSnapshot::own_file() const {
-  CheckpointContent::File file;
-  file.name = kOwnFile;
-  file.metadata = {{kOwnMeaning, state_.own.meaning}};
-  const auto add = [&](const std::string& name, auto values) {
-    file.tensors.push_back({name, {static_cast<std::int64_t>(values.size())}, values});
-  };
-  add(kOwnDoubles, std::span(state_.own.doubles));
-  add(kOwnNumbers, std::span(state_.own.numbers));
-  for (std::size_t i = 0; i < state_.own.floats.size(); ++i) {
-    add(own_tensor(i), std::span(state_.own.floats[i]));
-  }
-  return file;
-}
-
 CheckpointContent TrainingSnapshot::content() const {
   CheckpointContent content;
   content.step = state_.step;
   content.files = {model_file(), optimizer_file()};
-  if (!state_.own.empty()) content.files.push_back(own_file());
+  if (!state_.own.empty() || !state_.link.empty()) {
+    content.files.push_back(chiefs_worker_file(state_));
+  }
   content.state = text_;
   return content;
 }
 
 LoadedTraining load_training(const Checkpoint& checkpoint, Model& model, const Job& job,
-                             std::int64_t samples) {
-  return TrainingLoader(checkpoint, model, job).load(samples);
+                             std::int64_t samples, const WorkerPlace& place) {
+  return TrainingLoader(checkpoint, model, job).load(samples, place);
+}
+
+int saved_workers(const Checkpoint& checkpoint) {
+  const auto path = checkpoint.path() / kStateName;
+  return static_cast<int>(parse_checkpoint_text(checkpoint.state(), path).workers);
+}
+
+std::optional<TrainingState> load_worker_part(const Checkpoint& checkpoint, Model& model,
+                                              const Job& job, const WorkerPlace& place) {
+  return TrainingLoader(checkpoint, model, job).load_part(place);
 }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <cohort/model.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,6 @@ class TrainingSnapshot {
   TensorView view_of(const NamedPlace& tensor) const;
   CheckpointContent::File model_file() const;
   CheckpointContent::File optimizer_file() const;
-  CheckpointContent::File own_file() const;
 
   TrainingState state_;
   std::vector<NamedPlace> tensors_;
@@ -63,9 +63,24 @@ struct LoadedTraining {
   std::vector<std::string> notes = {};  ///< A sentence for everything that is not as it was.
 };
 
+/// Where a worker stands among those that go on.
+struct WorkerPlace {
+  int rank = 0;
+  int world = 0;  ///< 0: as many as wrote the checkpoint.
+};
+
 /// The state of a checkpoint for this model and job, whatever strategy, number of workers and
 /// optimizer wrote it. Throws Error(invalid) naming the tensor where it is of another model.
 LoadedTraining load_training(const Checkpoint& checkpoint, Model& model, const Job& job,
-                             std::int64_t samples);
+                             std::int64_t samples, const WorkerPlace& place = {});
+
+/// How many workers wrote it.
+int saved_workers(const Checkpoint& checkpoint);
+
+/// What a worker other than the chief goes on from, beside that: its own state, or where there were
+/// more or fewer workers what falls to it (DealtState). Nothing where the checkpoint has only the
+/// chief's, or was written by another way of training.
+std::optional<TrainingState> load_worker_part(const Checkpoint& checkpoint, Model& model,
+                                              const Job& job, const WorkerPlace& place);
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -10,6 +11,8 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "train/apart_tensors.h"
+#include "train/worker_file.h"
 
 namespace cohort {
 namespace {
@@ -21,13 +24,13 @@ using testing::UnorderedElementsAre;
 
 /// Something of everything a model may have: tied weights, a frozen one, float buffers, a counter.
 struct Net : torch::nn::Module {
-  explicit Net(std::int64_t width = 5) {
+  explicit Net(std::int64_t width = 5, std::int64_t fixed_width = 2) {
     first = register_module("first", torch::nn::Linear(3, width));
     norm = register_module("norm", torch::nn::BatchNorm1d(width));
     tied = register_parameter("tied", torch::ones({width, 3}));
     tied = first->weight;
     parameters_["tied"] = tied;
-    fixed = register_parameter("fixed", torch::full({2}, 7.0), /*requires_grad=*/false);
+    fixed = register_parameter("fixed", torch::full({fixed_width}, 7.0), /*requires_grad=*/false);
   }
   torch::Tensor forward(const torch::Tensor& input) { return norm(first(input)); }
 
@@ -43,6 +46,19 @@ Job job_with(const std::string& optimizer) {
   job.train.optimizer.kind = optimizer;
   return job;
 }
+
+/// The only worker of a group.
+struct NobodyElse : Strategy {
+  FlatSpace& space() override { throw std::logic_error("there is none"); }
+  void begin_last_backward(const Vote&) override {}
+  StepOutcome finish_step(const UpdatePlan&) override { return {}; }
+  void sum_over_workers(Numbers) override {}
+  StrategyReport report() const override { return {}; }
+  bool all_carry() const override { return false; }
+  std::int64_t first_step() const override { return 0; }
+  void save_state(TrainingState&) override {}
+  void close() noexcept override {}
+};
 
 class CheckpointState : public testing::Test {
  protected:
@@ -100,15 +116,68 @@ TEST_F(CheckpointState, WhatWasSavedIsLoaded) {
 }
 
 // docs/checkpoints.md, "What a resume loses": to be turned round when they are restored.
-TEST_F(CheckpointState, FrozenTensorsAndCountersAreSavedButNotRestored) {
+TEST_F(CheckpointState, FrozenTensorsAndCountersAreRestored) {
   const Job job = job_with("adam");
+  const auto saved = std::make_shared<Net>();
+  saved->fixed.fill_(-0.0);
+  saved->norm->num_batches_tracked.fill_(5);
+  model_ = wrap(saved);
   const Checkpoint checkpoint = save(job, 2);
   const auto net = std::make_shared<Net>();
-  net->fixed.fill_(3);
-  net->norm->num_batches_tracked.fill_(5);
-  load_training(checkpoint, *wrap(net), job, 70);
-  EXPECT_EQ(net->fixed[0].item<float>(), 3);
+  const auto model = wrap(net);
+  const TrainingState state = load_training(checkpoint, *model, job, 70).state;
+  EXPECT_THAT(state.apart, testing::SizeIs(2)) << "tied weights are the strategy's";
+  NobodyElse alone;
+  share_apart(*model, alone, &state, true);
+  EXPECT_TRUE(torch::equal(net->fixed, torch::zeros({2})));
+  EXPECT_TRUE(std::signbit(net->fixed[0].item<float>())) << "to the bit";
   EXPECT_EQ(net->norm->num_batches_tracked.item<std::int64_t>(), 5);
+}
+
+TEST_F(CheckpointState, AFrozenTensorOfAnotherShapeIsRefused) {
+  const Job job = job_with("sgd");
+  const Checkpoint checkpoint = save(job, 0);
+  const auto net = std::make_shared<Net>(5, 3);
+  EXPECT_THAT(
+      [&] { load_training(checkpoint, *wrap(net), job, 70); },
+      testing::ThrowsMessage<Error>(HasSubstr("\"fixed\" has the shape [2] instead of [3]")));
+}
+
+TEST_F(CheckpointState, EveryWorkersOwnStateIsReadAsItWasWritten) {
+  Job job = job_with("adam");
+  const StateNames names = StateNames::of(*model_, job);
+  TrainingState state;
+  fill(state, 2);
+  state.own = {.meaning = "mine", .floats = {{1, 2}, {}}, .doubles = {0.5}, .numbers = {7}};
+  state.link = {.meaning = "ours", .floats = {{3}}, .doubles = {}, .numbers = {}};
+  const CheckpointContent::File file = worker_file(3, state, names);
+  CheckpointContent content;
+  content.files = {file};
+  content.state = "{}";
+  const Checkpoint checkpoint(CheckpointFolder(folder_.path()).write(content));
+  const TrainingState read = read_worker_file(checkpoint, 3, names);
+  EXPECT_EQ(read.own, state.own);
+  EXPECT_EQ(read.link, state.link);
+  EXPECT_EQ(read.parameters, state.parameters);
+  EXPECT_EQ(read.buffers, state.buffers);
+  EXPECT_EQ(read.slots, state.slots);
+  EXPECT_EQ(read.step, state.step);
+  EXPECT_EQ(read.updates, state.updates);
+  EXPECT_EQ(read.work.next, state.work.next);
+  EXPECT_EQ(read.work.again, state.work.again);
+}
+
+TEST_F(CheckpointState, AWorkersFileOfAnotherModelIsRefused) {
+  const Job job = job_with("sgd");
+  TrainingState state;
+  fill(state, 0);
+  CheckpointContent content;
+  content.files = {worker_file(1, state, StateNames::of(*model_, job))};
+  content.state = "{}";
+  const Checkpoint checkpoint(CheckpointFolder(folder_.path()).write(content));
+  const auto other = wrap(std::make_shared<Net>(6));
+  EXPECT_THAT([&] { read_worker_file(checkpoint, 1, StateNames::of(*other, job)); },
+              testing::ThrowsMessage<Error>(HasSubstr("worker-1.safetensors is of another model")));
 }
 
 TEST_F(CheckpointState, TheModelFileHasEveryTensorByTheModelsOwnNames) {
@@ -140,7 +209,7 @@ TEST_F(CheckpointState, OptimizerSlotsAreNamedAfterTheirParameters) {
 
 TEST_F(CheckpointState, TheTextSaysWhereTheTrainingIs) {
   const auto text = nlohmann::json::parse(save(job_with("adam"), 2).state());
-  EXPECT_EQ(text.at("format"), 1);
+  EXPECT_EQ(text.at("format"), 2);
   EXPECT_EQ(text.at("step"), 41);
   // 70 samples are 5 batches of at most 16, so step 41 is the first of epoch 8.
   EXPECT_EQ(text.at("epoch"), 8);

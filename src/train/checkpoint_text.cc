@@ -14,8 +14,11 @@ namespace cohort {
 namespace {
 
 using Json = nlohmann::ordered_json;
+/// What is read: to find a key among many takes no time.
+using ReadJson = nlohmann::json;
 
-constexpr int kFormat = 1;
+/// 1: what only one worker has is saved of the chief alone. 2: of all workers.
+constexpr int kFormat = 2;
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
 constexpr const char* kRandomness =
@@ -28,7 +31,7 @@ Json to_json(const WorkLeft& work) {
 }
 
 /// That was handed out before, of so many parts of a step.
-Claim claim_of(const Json& json, const WorkLeft& work) {
+Claim claim_of(const ReadJson& json, const WorkLeft& work) {
   const Claim claim{.step = integer_of(json.at(0), "again", 0, kMostSteps),
                     .part = static_cast<int>(integer_of(json.at(1), "again", 0, work.parts - 1))};
   if (claim.step * work.parts + claim.part >= work.next) {
@@ -38,12 +41,12 @@ Claim claim_of(const Json& json, const WorkLeft& work) {
   return claim;
 }
 
-WorkLeft work_of(const Json& json) {
+WorkLeft work_of(const ReadJson& json) {
   WorkLeft work;
   work.parts = integer_at(json, "parts", 1, kMostParts);
   work.next = integer_at(json, "next", 0, kMostSteps * work.parts);
   std::set<std::pair<std::int64_t, int>> seen;
-  for (const Json& entry : json.at("again")) {
+  for (const ReadJson& entry : json.at("again")) {
     const Claim claim = claim_of(entry, work);
     if (!seen.emplace(claim.step, claim.part).second) {
       fail(ErrorCode::corrupt, "part {} of step {} shall be done again twice", claim.part,
@@ -54,12 +57,12 @@ WorkLeft work_of(const Json& json) {
   return work;
 }
 
-std::uint64_t seed_of(const Json& json) {
+std::uint64_t seed_of(const ReadJson& json) {
   if (json.is_number_unsigned()) return json.get<std::uint64_t>();
   fail(ErrorCode::corrupt, "its \"seed\" is {}, not a whole number", excerpt(json.dump()));
 }
 
-CheckpointText text_of(const Json& json) {
+CheckpointText text_of(const ReadJson& json) {
   CheckpointText text;
   text.step = integer_at(json, "step", 0, kMostSteps);
   text.cursor.epoch = integer_at(json, "epoch", 0, kMostSteps);
@@ -75,6 +78,19 @@ CheckpointText text_of(const Json& json) {
   json.at("compression").get_to(text.compression);
   text.workers = integer_at(json, "workers", 1, kMostParts);
   return text;
+}
+
+/// What `read` returns; where it cannot, an error that names the file.
+template <class Read>
+auto checked(const std::filesystem::path& path, Read&& read) {
+  try {
+    return read();
+  } catch (const Error& wrong) {
+    if (wrong.code() != ErrorCode::corrupt) throw;
+    throw wrong.with_context(path.string() + " is no state of a training");
+  } catch (const nlohmann::json::exception& wrong) {
+    fail(ErrorCode::corrupt, "{} is no state of a training: {}", path.string(), wrong.what());
+  }
 }
 
 }  // namespace
@@ -101,20 +117,30 @@ std::string to_json(const CheckpointText& text) {
 }
 
 CheckpointText parse_checkpoint_text(const std::string& json, const std::filesystem::path& path) {
-  const Json all = parse_json<Json>(json);
-  try {
+  const Json all = parse_json<ReadJson>(json);
+  return checked(path, [&] {
     const std::int64_t format = integer_at(all, "format", 1, kLargest);
     if (format > kFormat) {
       fail(ErrorCode::unsupported, "{} is of format {}; this version reads formats up to {}",
            path.string(), format, kFormat);
     }
     return text_of(all);
-  } catch (const Error& wrong) {
-    if (wrong.code() != ErrorCode::corrupt) throw;
-    throw wrong.with_context(path.string() + " is no state of a training");
-  } catch (const nlohmann::json::exception& wrong) {
-    fail(ErrorCode::corrupt, "{} is no state of a training: {}", path.string(), wrong.what());
-  }
+  });
+}
+
+std::string to_json(const WorkerText& text) {
+  return Json{{"step", text.step}, {"updates", text.updates}, {"work", to_json(text.work)}}.dump();
+}
+
+WorkerText parse_worker_text(const std::string& json, const std::filesystem::path& path) {
+  const Json all = parse_json<ReadJson>(json);
+  return checked(path, [&] {
+    WorkerText text;
+    text.step = integer_at(all, "step", 0, kMostSteps);
+    text.updates = integer_at(all, "updates", 0, kMostSteps * kMostParts);
+    text.work = work_of(all.at("work"));
+    return text;
+  });
 }
 
 }  // namespace cohort

@@ -28,10 +28,19 @@ struct CheckpointText {
   std::int64_t workers = 0;
 };
 
+/// What the file of a worker other than the chief says of its tensors.
+struct WorkerText {
+  std::int64_t step = 0;
+  std::int64_t updates = 0;
+  WorkLeft work = {};
+};
+
 std::string to_json(const CheckpointText& text);
+std::string to_json(const WorkerText& text);
 
 /// Throws Error(unsupported) for a later format, Error(corrupt) for what is none or has a number
 /// that no training can have; both name `path`.
 CheckpointText parse_checkpoint_text(const std::string& json, const std::filesystem::path& path);
+WorkerText parse_worker_text(const std::string& json, const std::filesystem::path& path);
 
 }  // namespace cohort

@@ -87,7 +87,7 @@ TEST(CheckpointText, WhatIsNoTextIsRefused) {
     EXPECT_THROW(parse_checkpoint_text(text, "state.json"), Error);
   }
   try {
-    parse_checkpoint_text("{\"format\": 2}", "state.json");
+    parse_checkpoint_text("{\"format\": 3}", "state.json");
     FAIL() << "a later format was read";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);

@@ -23,6 +23,10 @@ std::optional<std::int64_t> newest_step(const CheckpointFolder& folder) {
 
 }  // namespace
 
+bool asks_for_checkpoints(const CheckpointOptions& options) {
+  return options.every_steps > 0 || options.every_seconds > 0;
+}
+
 ChiefCheckpoints::ChiefCheckpoints(const std::filesystem::path& run_dir, const Job& job)
     : job_(job), folder_(run_dir / "checkpoints", job.checkpoint.keep) {}
 
@@ -40,22 +44,25 @@ bool ChiefCheckpoints::due(std::int64_t step, Clock::time_point now) {
   return (by_steps || by_time) && !writer_.busy();
 }
 
-void ChiefCheckpoints::save(const CheckpointPlace& place, Model& model, const Fill& fill) {
-  fill_snapshot(place, model, fill);
+void ChiefCheckpoints::save(const CheckpointPlace& place, Model& model, const Fill& fill,
+                            OtherParts others) {
+  fill_snapshot(place, model, fill, std::move(others));
   writer_.start([this] { return write(); });
 }
 
-void ChiefCheckpoints::save_now(const CheckpointPlace& place, Model& model, const Fill& fill) {
-  fill_snapshot(place, model, fill);
+void ChiefCheckpoints::save_now(const CheckpointPlace& place, Model& model, const Fill& fill,
+                                OtherParts others) {
+  fill_snapshot(place, model, fill, std::move(others));
   const auto start = Clock::now();
   const std::filesystem::path path = write();
   log_info("{}", saved_sentence(snapshot_.state().step, path, seconds_since(start)));
 }
 
-void ChiefCheckpoints::finish(const CheckpointPlace& place, Model& model, const Fill& fill) {
-  if (job_.checkpoint.every_steps <= 0 && job_.checkpoint.every_seconds <= 0) return;
+void ChiefCheckpoints::finish(const CheckpointPlace& place, Model& model, const Fill& fill,
+                              OtherParts others) {
+  if (!asks_for_checkpoints(job_.checkpoint)) return;
   try {
-    save_now(place, model, fill);
+    save_now(place, model, fill, std::move(others));
   } catch (const Error& error) {
     log_warn("the checkpoint of the end could not be saved: {}", error.what());
   }
@@ -65,7 +72,15 @@ std::filesystem::path ChiefCheckpoints::write() {
   create_folder(folder_.path());
   const FileLock lock(folder_.path() / ".lock", Deadline::in(kLongestWork),
                       [this] { return !has_duty_; });
-  return folder_.write(snapshot_.content());
+  // Got without waiting, but too late: the next chief may have written a newer one by now.
+  if (!has_duty_) {
+    fail(ErrorCode::cancelled, "another worker has become chief");
+  }
+  OtherParts others = others_;
+  if (others.give_up) {
+    others.give_up = [this, lost = others_.give_up] { return ends_ || !has_duty_ || lost(); };
+  }
+  return folder_.write(snapshot_.content(), others);
 }
 
 void ChiefCheckpoints::take_over() {
@@ -83,8 +98,10 @@ void ChiefCheckpoints::settle() {
   report_finished();
 }
 
-void ChiefCheckpoints::fill_snapshot(const CheckpointPlace& place, Model& model, const Fill& fill) {
+void ChiefCheckpoints::fill_snapshot(const CheckpointPlace& place, Model& model, const Fill& fill,
+                                     OtherParts others) {
   settle();
+  others_ = std::move(others);
   fill(snapshot_.state());
   snapshot_.describe(model, job_, place);
   saved_step_ = asked_step_;

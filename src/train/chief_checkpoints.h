@@ -14,6 +14,9 @@
 
 namespace cohort {
 
+/// Whether a run has checkpoints beside the one of where it was stopped.
+bool asks_for_checkpoints(const CheckpointOptions& options);
+
 /// The chief's checkpoints, in the folder `checkpoints` of the run: when one is due, and writing it
 /// while training goes on. One that could not be written is a warning, and the next is tried; what
 /// becomes of each is said in the log. For the chief's own thread.
@@ -35,31 +38,39 @@ class ChiefCheckpoints {
   bool due(std::int64_t step, Clock::time_point now = Clock::now());
 
   /// Fills, which takes the time of a copy, and writes in the background.
-  void save(const CheckpointPlace& place, Model& model, const Fill& fill);
+  /// What `others` write of it is waited for there.
+  void save(const CheckpointPlace& place, Model& model, const Fill& fill, OtherParts others = {});
 
   /// Fills and writes; returns when it is on the disk. Throws Error where it is not.
-  void save_now(const CheckpointPlace& place, Model& model, const Fill& fill);
+  void save_now(const CheckpointPlace& place, Model& model, const Fill& fill,
+                OtherParts others = {});
 
   /// This worker is chief, or not any more.
   void take_over();
   void hand_over() { has_duty_ = false; }
 
+  /// Whoever has not written its part by then will not be waited for.
+  ~ChiefCheckpoints() { ends_ = true; }
+
   /// Returns when nothing is being written any more. Throws Error(timeout) after kLongestWork.
   void settle();
 
   /// After the last step: a checkpoint of the end, where the job asks for checkpoints at all.
-  void finish(const CheckpointPlace& place, Model& model, const Fill& fill);
+  void finish(const CheckpointPlace& place, Model& model, const Fill& fill, OtherParts others = {});
 
  private:
-  void fill_snapshot(const CheckpointPlace& place, Model& model, const Fill& fill);
+  void fill_snapshot(const CheckpointPlace& place, Model& model, const Fill& fill,
+                     OtherParts others);
   std::filesystem::path write();
   void report_finished();
 
   const Job& job_;
   CheckpointFolder folder_;
-  TrainingSnapshot snapshot_;               // The writer's while it is busy.
+  TrainingSnapshot snapshot_;               // The writer's while it is busy,
+  OtherParts others_;                       // like this.
   std::optional<std::int64_t> saved_step_;  // The step asked about when the last one was filled.
-  std::atomic<bool> has_duty_ = true;       // Read by the writer too.
+  std::atomic<bool> has_duty_ = true;       // Read by the writer too,
+  std::atomic<bool> ends_ = false;          // like this.
   std::int64_t asked_step_ = 0;
   Clock::time_point saved_at_ = Clock::now();
   BackgroundWriter writer_;  // The last member: its end waits for a job that uses the others.

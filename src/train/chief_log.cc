@@ -18,7 +18,8 @@ bool is_within(const std::string& line, std::int64_t steps) {
   return step != record.end() && step->is_number_integer() && *step <= steps;
 }
 
-/// Keeps what metrics.jsonl says of the first `steps` steps. Who died may have written half a line.
+}  // namespace
+
 void cut_metrics(const std::filesystem::path& path, std::int64_t steps) {
   if (!std::filesystem::exists(path)) return;
   std::string kept;
@@ -28,8 +29,6 @@ void cut_metrics(const std::filesystem::path& path, std::int64_t steps) {
   }
   write_file_atomically(path, kept);
 }
-
-}  // namespace
 
 ChiefLog::ChiefLog(const std::filesystem::path& run_dir, const LogOptions& options,
                    std::optional<std::int64_t> continue_from)

@@ -58,4 +58,8 @@ class ChiefLog {
   std::unique_ptr<EventWriter> events_;
 };
 
+/// Keeps what metrics.jsonl says of the first `steps` steps, in a new file. Who died may have
+/// written half a line.
+void cut_metrics(const std::filesystem::path& path, std::int64_t steps);
+
 }  // namespace cohort

@@ -196,6 +196,48 @@ INSTANTIATE_TEST_SUITE_P(
         Rule{"adagrad", {.kind = "adagrad", .lr = 1e-2}}),
     [](const auto& test) { return test.param.name; });
 
+/// Two of its three linear layers have fewer numbers in their factors than in their gradients.
+Job wide_job(std::int64_t batch) {
+  Job job = preset_job("mlp");
+  job.model.hidden = {256, 128};
+  job.train.batch = batch;
+  job.train.clip_norm = 0.5;
+  return job;
+}
+
+struct FactorCase {
+  Route route;
+  int workers;
+  std::int64_t batch;
+  std::int64_t accumulate;
+};
+
+// Of 70 samples the last batch of 23 is a single one, of which most workers have nothing.
+TEST(Factors, GiveWhatOneProcessGivesAndSendLess) {
+  for (const FactorCase& one :
+       {FactorCase{{"shm", "ring"}, 2, 24, 2}, FactorCase{{"gloo", "tree"}, 3, 24, 1},
+        FactorCase{{"inproc", "direct"}, 4, 23, 1}}) {
+    SCOPED_TRACE(name_of(one.route));
+    Job job = wide_job(one.batch);
+    job.train.accumulate = one.accumulate;
+    const auto alone = train_for_test(job);
+    job = with_workers(job, one.workers, one.route.engine, one.route.algorithm);
+    const auto gradients = train_for_test(job);
+    job.strategy.factors = true;
+    const auto factors = train_for_test(job);
+    EXPECT_LE(distance(alone, factors), kTolerance);
+    EXPECT_LT(2 * factors.summary.bytes_sent, gradients.summary.bytes_sent);
+  }
+}
+
+TEST(Factors, GiveTheSameBytesAgain) {
+  Job job = with_workers(wide_job(24), 3, "gloo", "ring");
+  job.strategy.factors = true;
+  const auto first = train_for_test(job);
+  ASSERT_FALSE(first.file.empty());
+  EXPECT_EQ(first.file, train_for_test(job).file);
+}
+
 TEST(Parity, MicroBatchesGiveWhatOneBatchGives) {
   const Job whole = preset_job("mlp");
   Job cut = whole;

@@ -8,6 +8,10 @@
 
 namespace cohort {
 
+/// Throws Error(invalid) where a run still goes on in this folder. Before anything in it is read: a
+/// run removes its old checkpoints.
+void check_nobody_runs_in(const std::filesystem::path& run_dir);
+
 /// The folder a run leaves behind; docs/run-folder.md says what is in it.
 class RunFolder {
  public:
@@ -26,8 +30,5 @@ class RunFolder {
   std::filesystem::path path_;
   UniqueFd lock_;
 };
-
-/// summary.json's content.
-std::string to_json(const Summary& summary);
 
 }  // namespace cohort

@@ -1,37 +1,57 @@
 #include "train/save_model.h"
 
-#include <algorithm>
-#include <cmath>
+#include <torch/version.h>
 
-#include "checkpoint/safetensors.h"
+#include <string>
+
+#include "artefact/model_files.h"
+#include "base/log.h"
+#include "model/make_model.h"
 
 namespace cohort {
 namespace {
 
-bool is_finite(std::span<const float> values) {
-  return std::all_of(values.begin(), values.end(),
-                     [](float value) { return std::isfinite(value); });
+Architecture architecture_of(const ModelOptions& options, const DataSpec& spec) {
+  Architecture architecture;
+  if (options.make) return architecture;
+  if (!options.torchscript.empty()) {
+    try {
+      architecture.script_crc32c = seal_of(options.torchscript, Links::follow).crc32c;
+      architecture.kind = Architecture::Kind::torchscript;
+    } catch (const Error& error) {  // The weights are worth keeping without it.
+      log_warn("model.json does not say which TorchScript file was trained: {}", error.what());
+    }
+    return architecture;
+  }
+  architecture.kind = Architecture::Kind::layers;
+  architecture.preset = options.preset;
+  architecture.layers = plan_model(options, spec);
+  return architecture;
+}
+
+Artefact artefact_of(const TrainedBy& trained_by) {
+  const auto& [job, data, step, workers] = trained_by;
+  Artefact artefact;
+  artefact.job = job.name;
+  artefact.step = step;
+  artefact.workers = workers;
+  artefact.data_kind = job.data.own_train ? "own" : job.data.kind;
+  artefact.train_samples = data.train->size();
+  artefact.validation_samples = data.validation->size();
+  artefact.loss = job.train.own_loss ? "own" : job.train.loss;
+  artefact.spec = data.spec;
+  artefact.preprocessing = data.preprocessing;
+  artefact.architecture = architecture_of(job.model, data.spec);
+  artefact.versions = {{"cohort", COHORT_VERSION}, {"libtorch", TORCH_VERSION}};
+  return artefact;
 }
 
 }  // namespace
 
-bool save_model(const std::filesystem::path& path, Model& model,
-                const std::map<std::string, std::string>& metadata) {
-  std::vector<NamedTensor> tensors = model.parameters();
-  for (NamedTensor& buffer : model.buffers()) tensors.push_back(std::move(buffer));
-  std::vector<TensorView> views;
-  for (auto& [name, tensor] : tensors) {
-    tensor = tensor.detach().contiguous();
-    if (tensor.scalar_type() == torch::kFloat32) {
-      const auto values = values_of<float>(tensor);
-      if (!is_finite(values)) return false;
-      views.push_back({name, tensor.sizes().vec(), values});
-    } else if (tensor.scalar_type() == torch::kInt64) {
-      views.push_back({name, tensor.sizes().vec(), values_of<std::int64_t>(tensor)});
-    }
-  }
-  write_safetensors(path, views, metadata);
-  return true;
+bool save_model(const std::filesystem::path& run_dir, Model& model, const TrainedBy& trained_by) {
+  return save_model_files(
+      run_dir, model, artefact_of(trained_by),
+      {{"step", std::to_string(trained_by.step)}, {"job", trained_by.job.name}});
 }
 
 }  // namespace cohort

@@ -3,13 +3,21 @@
 #include <optional>
 
 #include "tensor/training_state.h"
+#include "train/checkpoint_state.h"
 #include "train/worker.h"
 
 namespace cohort {
 
 /// What a chief starts from that has nothing itself: in the first group the checkpoint that the
 /// user named, if any; later, when everybody was lost, the newest one of this run.
-std::optional<TrainingState> state_from_disk(const WorkerRun& run, std::int64_t epoch);
+/// `from` becomes its path, empty where there is none.
+std::optional<TrainingState> state_from_disk(const WorkerRun& run, const View& view,
+                                             std::filesystem::path& from);
+
+/// What another worker goes on from, where the chief goes on from this checkpoint:
+/// its part. Nothing where there is none for it.
+std::optional<TrainingState> part_from_disk(const WorkerRun& run, const WorkerPlace& place,
+                                            const std::filesystem::path& from);
 
 /// The checkpoint that `--resume` means: with `auto` the newest of the run in `run_dir`, if there
 /// is any; otherwise that of the run, or the checkpoint, in the folder `resume`. Broken ones are

@@ -4,20 +4,19 @@
 #include <utility>
 
 #include "base/log.h"
-#include "data/sampler.h"
 #include "optimizer/learning_rate.h"
 
 namespace cohort {
 
-StepLog::StepLog(WorkerLife& life, Pace pace, const View& view, std::int64_t logged_step,
+StepLog::StepLog(WorkerLife& life, const View& view, std::int64_t step,
                  std::function<std::uint64_t()> bytes_sent)
     : life_(life),
-      pace_(pace),
+      traits_(way_of(life.run.job.strategy).traits),
       view_(view),
       bytes_sent_(std::move(bytes_sent)),
-      shared_(pace.hands_out_work && is_shared()),
-      logged_step_(logged_step),
-      paced_step_(logged_step),
+      shared_(traits_.hands_out_work && is_shared()),
+      logged_step_(logged_before(step)),
+      paced_step_(logged_step_),
       paced_own_steps_(life.own_steps),
       paced_busy_(life.phases.seconds(Phase::communication) + life.phases.seconds(Phase::wait)),
       paced_wait_(life.phases.seconds(Phase::wait)) {
@@ -40,6 +39,12 @@ bool StepLog::is_shared() const {
   return std::ranges::all_of(view_.workers, [&](int worker) {
     return life_.run.control.slot(worker).state.load() != WorkerState::absent;
   });
+}
+
+// Where steps are handed out they are not logged in the order they are done in.
+std::int64_t StepLog::logged_before(std::int64_t step) const {
+  const std::int64_t logged = life_.run.control.logged_step();
+  return traits_.hands_out_work && logged >= 0 ? logged : std::max(step, logged);
 }
 
 bool StepLog::passes_multiple(std::int64_t before, std::int64_t steps_done) const {
@@ -66,6 +71,7 @@ void StepLog::hand_in(std::int64_t steps_done) {
 }
 
 void StepLog::step_done(const Step& step) {
+  life_.rate.step_done(traits_.lockstep ? step.global_rows : step.rows);
   const bool due = is_due(step.steps_done);
   if (shared_ && due) put_piece(step);
   if (step.outcome.next && !step.outcome.stop) {
@@ -168,11 +174,8 @@ void StepLog::write(const StepLoss& step) {
   logged_step_ = step.step;
   if (!life_.log) return;
   const Job& job = life_.run.job;
-  const std::int64_t samples = life_.run.data.train->size();
-  const Cursor cursor = cursor_after(step.step, samples, job.train.batch);
   life_.log->step({.step = step.step,
-                   .epoch = static_cast<double>(cursor.epoch) +
-                            static_cast<double>(cursor.offset) / static_cast<double>(samples),
+                   .epoch = life_.epochs_after(step.step),
                    .loss = step.loss,
                    .lr = learning_rate(job.train.schedule, job.train.optimizer.lr, step.step - 1,
                                        life_.total_steps, view_.world()),
@@ -191,12 +194,12 @@ void StepLog::write_last(double loss) {
 }
 
 double StepLog::own_rate(double rate) const {
-  return pace_.lockstep ? rate / static_cast<double>(view_.world()) : rate;
+  return traits_.lockstep ? rate / static_cast<double>(view_.world()) : rate;
 }
 
 // Workers of other hosts cannot be seen from here; they count like the ones that can.
 double StepLog::rate_of_all(double rate) const {
-  if (pace_.lockstep) return rate;
+  if (traits_.lockstep) return rate;
   double sum = 0;
   int seen = 0;
   for (const int worker : view_.workers) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "kinds/strategy_table.h"
 #include "launch/control/due_losses.h"
 #include "train/worker_life.h"
 
@@ -21,16 +22,17 @@ class StepLog {
   /// What a step's record is made of, besides what the worker's life knows.
   struct Step {
     std::int64_t steps_done = 0;
-    std::int64_t part = 0;         ///< Where steps are handed out: which one of it,
-    std::int64_t rows = 0;         ///< its rows,
+    std::int64_t part = 0;         ///< Where steps are handed out: which one of it.
+    std::int64_t rows = 0;         ///< This worker's,
     std::int64_t global_rows = 0;  ///< and those of the step.
     StepOutcome outcome = {};
   };
 
-  /// `pace` and `view` are those of the group; steps up to `logged_step` were logged before it. The
+  /// For a group that begins with `step`. What was logged before it is not logged again, and the
   /// first one after is logged only where it would be anyway, so that a run that was interrupted
-  /// has the lines of one that was not. `bytes_sent`: by this worker so far.
-  StepLog(WorkerLife& life, Pace pace, const View& view, std::int64_t logged_step,
+  /// has the lines of one that was not. The chief has taken over the log by then. `bytes_sent`: by
+  /// this worker so far.
+  StepLog(WorkerLife& life, const View& view, std::int64_t step,
           std::function<std::uint64_t()> bytes_sent);
 
   bool is_due(std::int64_t steps_done) const;
@@ -43,7 +45,8 @@ class StepLog {
   /// one, unless it is a lost worker's.
   void hand_in(std::int64_t steps_done);
 
-  /// After every step of this worker. Where the next piece came with it, that is begun.
+  /// After every step of this worker, which also counts for its rate. Where the next piece came
+  /// with it, that is begun.
   void step_done(const Step& step);
 
   /// The chief tells what there is to tell when nobody makes steps any more; with `all`, also of
@@ -51,7 +54,7 @@ class StepLog {
   void write_rest(bool all);
 
   /// Whether the chief can know the loss of every step.
-  bool knows_all_pieces() const { return !pace_.hands_out_work || shared_; }
+  bool knows_all_pieces() const { return !traits_.hands_out_work || shared_; }
   /// Where it cannot: tells of the last step, if nothing was told of it yet.
   void write_last(double loss);
 
@@ -64,6 +67,7 @@ class StepLog {
     std::uint64_t taken = 0;  ///< Up to where it was read.
   };
 
+  std::int64_t logged_before(std::int64_t step) const;
   bool passes_multiple(std::int64_t before, std::int64_t steps_done) const;
   bool is_shared() const;
   void put_piece(const Step& step);
@@ -76,7 +80,7 @@ class StepLog {
   double rate_of_all(double rate) const;
 
   WorkerLife& life_;
-  Pace pace_;
+  StrategyTraits traits_;
   View view_;
   std::function<std::uint64_t()> bytes_sent_;
   bool shared_;  // Steps are handed out, and the chief sees what all workers leave.

@@ -1,34 +1,30 @@
 #include "train/validation.h"
 
-#include <array>
-
 namespace cohort {
 
-ValidationResult validate(Model& model, EvaluationBatches& batches, const LossFunction& loss,
-                          const SumOverWorkers& sum_over_workers) {
+ValidationSums evaluate(Model& model, EvaluationBatches& batches, const LossFunction& loss) {
   torch::NoGradGuard no_grad;
   model.train(false);
   batches.restart();
-  double loss_sum = 0;
-  double samples = 0;
-  Hits hits;
+  ValidationSums sums;
   while (const auto batch = batches.next()) {
     const auto rows = static_cast<double>(batch->input.size(0));
     const torch::Tensor output = model.forward(batch->input);
-    loss_sum += loss(output, batch->target).item<double>() * rows;
-    samples += rows;
+    sums.loss += loss(output, batch->target).item<double>() * rows;
+    sums.samples += rows;
     if (batch->target.scalar_type() == torch::kInt64) {
-      const Hits more = count_hits(output, batch->target);
-      hits.right += more.right;
-      hits.all += more.all;
+      const Hits hits = count_hits(output, batch->target);
+      sums.right += hits.right;
+      sums.predictions += hits.all;
     }
   }
   model.train(true);
-  std::array<double, 4> sums = {loss_sum, samples, static_cast<double>(hits.right),
-                                static_cast<double>(hits.all)};
-  sum_over_workers(sums);
+  return sums;
+}
+
+ValidationResult result_of(const ValidationSums& sums) {
   const auto ratio = [](double part, double all) { return all > 0 ? part / all : 0; };
-  return {ratio(sums[0], sums[1]), ratio(sums[2], sums[3])};
+  return {ratio(sums.loss, sums.samples), ratio(sums.right, sums.predictions)};
 }
 
 }  // namespace cohort

@@ -46,6 +46,9 @@ class Worker {
         leave();
         throw;
       }
+      // What was read from the disk is of the group that did not form: another one reads it anew,
+      // and whoever has no more than that is not ahead of those who have nothing.
+      if (std::exchange(from_disk_, false)) state_.reset();
       // The others may be waiting for it to appear.
       if (forming_) life_.run.control.break_group(view.epoch);
       log_warn("worker {} leaves group {}: {}", life_.worker, view.epoch, error.what());
@@ -58,8 +61,9 @@ class Worker {
 
   /// A checkpoint may still be on its way to the disk.
   void finish_writing() {
-    if (!life_.checkpoints) return;
     const Working working(life_.slot.activity, BusyWith::checkpoint);
+    life_.parts.settle();
+    if (!life_.checkpoints) return;
     try {
       life_.checkpoints->settle();
     } catch (const Error& error) {
@@ -86,10 +90,16 @@ class Worker {
       session_.reset();
       group_ = {};
     }
-    if (chief && !state_) state_ = state_from_disk(life_.run, view.epoch);
+    std::filesystem::path from;
+    if (chief && !state_) {
+      state_ = state_from_disk(life_.run, view, from);
+      from_disk_ = true;
+    }
     Seat::Group group = join(view);
+    agree_on_start(view, *group.store, from);
     auto session = std::make_unique<Session>(life_, view, group, state_ ? &*state_ : nullptr);
     state_.reset();
+    from_disk_ = false;
     session_ = std::move(session);
     group_ = std::move(group);
     forming_ = false;
@@ -104,6 +114,20 @@ class Worker {
     return seat_.join(view, life_.timeout.deadline());
   }
 
+  /// Where the chief goes on from a checkpoint, all others have nothing but their parts of it.
+  void agree_on_start(const View& view, Store& store, const std::filesystem::path& chiefs) {
+    if (view.world() == 1) return;
+    const int rank = view.rank_of(life_.worker).value();
+    if (rank == 0) return store.set("start", chiefs.string());
+    if (state_) return;
+    std::optional<Timeout::Longer> longer;
+    if (seat_.has_next()) longer.emplace(life_.timeout, kLongestWork);
+    const std::string from = store.get("start", life_.timeout.deadline());
+    if (from.empty()) return;
+    state_ = part_from_disk(life_.run, {.rank = rank, .world = view.world()}, from);
+    from_disk_ = true;
+  }
+
   std::int64_t steps_done() const {
     if (state_) return state_->step;
     return session_ ? session_->steps_done() : -1;
@@ -116,6 +140,7 @@ class Worker {
   Seat& seat_;
   WorkerLife life_;
   std::optional<TrainingState> state_;  // To start the next session from.
+  bool from_disk_ = false;              // It was read for the group that is being formed.
   Seat::Group group_;
   std::unique_ptr<Session> session_;
   bool forming_ = false;

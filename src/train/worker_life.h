@@ -1,12 +1,15 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
+#include "data/sampler.h"
 #include "strategy/strategy.h"
 #include "train/chief_checkpoints.h"
 #include "train/chief_log.h"
 #include "train/step_rate.h"
 #include "train/worker.h"
+#include "train/worker_parts.h"
 #include "train/worker_trace.h"
 
 namespace cohort {
@@ -18,14 +21,32 @@ struct WorkerLife {
         worker(number),
         slot(its_run.control.slot(number)),
         total_steps(cohort::total_steps(run.job.train, run.data.train->size())),
+        parts(run.job),
         timeout(std::chrono::duration<double>(run.job.cluster.timeout_seconds)),
         trace(run.job.log.trace, phases) {}
+
+  /// The steps as epochs, with fraction.
+  double epochs_after(std::int64_t steps) const {
+    const std::int64_t all = run.data.train->size();
+    const Cursor cursor = cursor_after(steps, all, run.job.train.batch);
+    return static_cast<double>(cursor.epoch) +
+           static_cast<double>(cursor.offset) / static_cast<double>(all);
+  }
+
+  /// Counts the rows under way: what the worker has learned from them is applied, or will be.
+  void count_rows() {
+    const std::int64_t rows = std::exchange(rows_under_way, 0);
+    samples += rows;
+    slot.samples.fetch_add(rows, std::memory_order_relaxed);
+    ++own_steps;
+  }
 
   const WorkerRun& run;
   int worker;
   WorkerSlot& slot;
   std::int64_t total_steps;
-  Timeout timeout;  ///< Of all its waits for peers.
+  WorkerParts parts;  ///< Of checkpoints, while it is not the chief.
+  Timeout timeout;    ///< Of all its waits for peers.
 
   PhaseClock phases;
   WorkerTrace trace;

@@ -10,6 +10,7 @@
 #include "base/crc32c.h"
 #include "base/fail.h"
 #include "base/failpoint.h"
+#include "base/flush_output.h"
 #include "base/log.h"
 #include "cluster/host_id.h"
 #include "job/job_file.h"
@@ -55,7 +56,7 @@ int report_failure(TaskSlot& slot) {
 /// transport that another thread still uses; the kernel closes everything, and the peers notice.
 [[noreturn]] void end_failed(TaskSlot& slot) {
   const int code = report_failure(slot);
-  std::fflush(nullptr);
+  flush_output();
   ::_exit(code);
 }
 

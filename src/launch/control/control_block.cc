@@ -10,42 +10,57 @@
 
 namespace cohort {
 
-void put_text(std::span<char> target, const std::string& text) {
-  const std::size_t length = std::min(text.size(), target.size() - 1);
-  std::copy_n(text.begin(), length, target.begin());
-  target[length] = '\0';
+namespace {
+
+constexpr std::size_t kLine = 64;
+
+/// Room in a piece of memory for one thing after the other, each on cache lines of its own.
+class Layout {
+ public:
+  /// Where `bytes` begin.
+  std::size_t take(std::size_t bytes) {
+    const std::size_t begin = end_;
+    end_ = (end_ + bytes + kLine - 1) / kLine * kLine;
+    return begin;
+  }
+  std::size_t bytes() const { return end_; }
+
+ private:
+  std::size_t end_ = 0;
+};
+
+template <class Slot>
+std::span<Slot> make_all(std::byte* memory, std::size_t count) {
+  static_assert(alignof(Slot) <= kLine);
+  auto* slots = reinterpret_cast<Slot*>(memory);
+  for (std::size_t i = 0; i < count; ++i) new (slots + i) Slot{};
+  return {slots, count};
 }
 
-void TaskSlot::fail_with(const Error& problem) {
-  error_code = static_cast<int>(problem.code());
-  error_rank = problem.rank().value_or(-1);
-  put_text(error, problem.what());
-  state.store(WorkerState::failed);
-}
+}  // namespace
 
 ControlBlock::ControlBlock(int max_workers, int servers) {
   const auto workers = static_cast<std::size_t>(max_workers);
   const auto server_count = static_cast<std::size_t>(servers);
-  constexpr std::size_t kHeaderBytes = 128;
-  static_assert(sizeof(Header) <= kHeaderBytes && alignof(WorkerSlot) <= kHeaderBytes);
-  static_assert(sizeof(WorkerSlot) % alignof(ServerSlot) == 0);
-  constexpr std::size_t kLine = 64;
-  const std::size_t slot_bytes =
-      kHeaderBytes + workers * sizeof(WorkerSlot) + server_count * sizeof(ServerSlot);
-  const std::size_t losses_begin = (slot_bytes + kLine - 1) / kLine * kLine;
-  bytes_ = losses_begin + workers * LossQueue::bytes_needed();
+  Layout layout;
+  const std::size_t header = layout.take(sizeof(Header));
+  const std::size_t slots = layout.take(workers * sizeof(WorkerSlot));
+  const std::size_t server_slots = layout.take(server_count * sizeof(ServerSlot));
+  const std::size_t dismissals = layout.take(workers * sizeof(std::atomic<bool>));
+  const std::size_t view = layout.take(ViewRegister::bytes_needed(workers));
+  const std::size_t losses = layout.take(workers * LossQueue::bytes_needed());
+  bytes_ = layout.bytes();
   // Most of the queues is never touched.
-  void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+  void* mapped = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) fail_errno("cannot share memory with the workers");
-  header_ = new (memory) Header;
-  auto* slots = reinterpret_cast<WorkerSlot*>(static_cast<std::byte*>(memory) + kHeaderBytes);
-  for (std::size_t i = 0; i < workers; ++i) new (slots + i) WorkerSlot;
-  slots_ = {slots, workers};
-  auto* server_slots = reinterpret_cast<ServerSlot*>(slots + workers);
-  for (std::size_t i = 0; i < server_count; ++i) new (server_slots + i) ServerSlot;
-  servers_ = {server_slots, server_count};
-  losses_ = static_cast<std::byte*>(memory) + losses_begin;
+  if (mapped == MAP_FAILED) fail_errno("cannot share memory with the workers");
+  auto* memory = static_cast<std::byte*>(mapped);
+  header_ = new (memory + header) Header;
+  slots_ = make_all<WorkerSlot>(memory + slots, workers);
+  servers_ = make_all<ServerSlot>(memory + server_slots, server_count);
+  dismissals_ = make_all<std::atomic<bool>>(memory + dismissals, workers);
+  view_ = ViewRegister(memory + view);
+  losses_ = memory + losses;
 }
 
 // The order matters: to show, then to look; and for the launcher to say that there is a stop, then

@@ -1,115 +1,33 @@
 #pragma once
 
-#include <cohort/error.h>
-
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <string>
 
-#include "base/activity.h"
-#include "base/phases.h"
-#include "launch/control/due_losses.h"
-#include "server/push_counts.h"
+#include "launch/control/loss_queue.h"
+#include "launch/control/slots.h"
+#include "launch/control/view_register.h"
 
 namespace cohort {
 
-struct TaskIdentity {
-  std::int64_t pid = 0;
-  std::int64_t peak_rss_bytes = 0;
-  std::array<char, 64> host{};
-};
-
-/// What a worker reports at its end. Plain numbers, so that they can be left in shared memory.
-struct WorkerResult {
-  std::int64_t steps = 0;
-  std::int64_t samples = 0;  ///< Its own.
-  double epochs = 0;
-  double samples_per_second = 0;  ///< Its own; 0: too few steps to tell.
-  double validation_loss = 0;
-  double accuracy = 0;
-  bool has_validation = false;
-  bool has_accuracy = false;
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-  std::array<double, kPhaseNames.size()> phase_seconds{};
-  std::int64_t own_steps = 0;  ///< That this worker took part in.
-  double step_seconds = 0;     ///< That it was busy with one of them, on average.
-  TaskIdentity task;
-  std::array<char, 16> engine{};
-  std::array<char, 256> strategy{};  ///< Strategy::describe().
-};
-
-/// `absent`: no process was started for it. `saving`: it saves because the run shall end. `paused`:
-/// it waits for the next group of workers. `done`: it has trained to the end, or was not needed.
-enum class WorkerState : int {
-  absent,
-  starting,
-  training,
-  validating,
-  saving,
-  paused,
-  done,
-  failed
-};
-
-/// What the launcher may see of a task at any time.
-struct TaskSlot {
-  std::atomic<WorkerState> state{WorkerState::absent};
-  std::atomic<std::uint64_t> heartbeats{0};  ///< Raised by a living task all the time.
-
-  /// Defined once `state` is failed.
-  int error_code = 0;  ///< An ErrorCode.
-  int error_rank = -1;
-  std::array<char, 2048> error{};
-
-  void fail_with(const Error& error);
-};
-
-/// By the worker's number, which it keeps in all groups.
-struct WorkerSlot : TaskSlot {
-  /// The group it waits for, having left the one before or being new; 0: none. With it, the steps
-  /// its model has seen, or -1 where it has no state.
-  std::atomic<std::int64_t> awaited_epoch{0};
-  std::atomic<std::int64_t> ready_step{-1};
-  std::atomic<bool> sent_away{false};  ///< By the launcher: there will be no group with it.
-  std::atomic<bool> finished{false};   ///< It has trained to the end.
-  Activity activity;
-  std::atomic<std::int64_t> heading_for{0};  ///< See ControlBlock::may_head_for.
-
-  std::atomic<std::int64_t> step{0};
-  std::atomic<std::int64_t> samples{0};  ///< Its own; those of processes it took over from too.
-  std::atomic<double> epoch{0};
-  std::atomic<double> loss{0};
-  std::atomic<double> own_samples_per_second{0};
-  std::atomic<double> samples_per_second{0};  ///< Of all workers, as this one sees it.
-  std::atomic<double> step_seconds{0};        ///< That it was busy with a step, lately.
-  std::atomic<double> longest_step{0};        ///< In seconds, with all waiting.
-  std::atomic<double> staleness{-1};          ///< Of the last logged step; -1: there is none.
-  /// Where steps are handed out: a step to be logged that it makes a piece of; see DueLosses.
-  std::atomic<std::int64_t> held_step{kHoldsNothing};
-
-  WorkerResult result;  ///< Defined once `state` is done.
-};
-
-/// What a parameter server reports.
-struct ServerReport {
-  std::uint64_t version = 0;
-  PushCounts counts;
-};
-
-struct ServerSlot : TaskSlot {
-  TaskIdentity task;
-  /// Defined once `state` is done. Where the servers' memory outlives them it knows better.
-  ServerReport report;
-};
-
-/// Memory that a launcher and its workers share, be they processes or threads: how far everybody
-/// is, and whether to stop. Made before the workers are started, with room for those that may come
-/// later.
+/// The control channel between a launcher and its tasks, be they processes or threads. All that one
+/// tells the other goes through it:
+///
+///   orders    launcher → tasks   the group to train in, stop, pause, sent away, end of the servers
+///   reports   task → launcher    a slot each (slots.h): state, step, sign of life, result
+///   notes     chief → all        how far the log is, what was saved, losses of pieces (LossQueue)
+///
+/// It is memory today, so that looking costs a load and what a killed task has said stays. But it
+/// is used as a network could be: it holds numbers and texts, no pointers; every register has one
+/// writer at a time, or only grows whoever writes it (so that copies can be put together by taking
+/// the larger); and nobody waits for an answer in it. The one exception is may_head_for(), whose
+/// launcher must see what workers show at once: where it cannot, there is kNoCommonStep. The slot
+/// of a task that is not there is the launcher's until the next one is started.
+///
+/// Made before the workers are started, with room for those that may come later. What people and
+/// other programs ask of a launcher comes to it as Requests (launch/requests.h).
 class ControlBlock {
  public:
   ControlBlock(int max_workers, int servers);
@@ -117,11 +35,26 @@ class ControlBlock {
   ControlBlock(const ControlBlock&) = delete;
   ControlBlock& operator=(const ControlBlock&) = delete;
 
+  // ---- reports
+
   std::span<WorkerSlot> slots() const { return slots_; }
   WorkerSlot& slot(int rank) const { return slots_[static_cast<std::size_t>(rank)]; }
 
   std::span<ServerSlot> servers() const { return servers_; }
   ServerSlot& server(int index) const { return servers_[static_cast<std::size_t>(index)]; }
+
+  // ---- orders
+
+  /// The newest group; its workers go on in it. See ViewRegister.
+  void publish(const View& view) { view_.write(view); }
+  const ViewRegister& view() const { return view_; }
+
+  /// There will be no group with this worker; to be said before publish().
+  void send_away(int worker) { dismissals_[static_cast<std::size_t>(worker)].store(true); }
+  bool is_sent_away(int worker) const {
+    return dismissals_[static_cast<std::size_t>(worker)].load();
+  }
+  void take_back(int worker) { dismissals_[static_cast<std::size_t>(worker)].store(false); }
 
   /// Asks all workers to stop together after the step they are in, for good.
   void request_stop() { header_->stop.store(true); }
@@ -150,7 +83,7 @@ class ControlBlock {
     return header_->pause_epoch.load(std::memory_order_relaxed) >= epoch;
   }
 
-  /// A task of this group is lost: nobody waits any longer for it to appear.
+  /// A task of this group is lost, or has left it: nobody waits any longer for it to appear.
   void break_group(std::int64_t epoch) {
     // Workers break theirs too, and must not mend a later one.
     std::int64_t broken = header_->broken_epoch.load();
@@ -161,9 +94,12 @@ class ControlBlock {
     return header_->broken_epoch.load(std::memory_order_relaxed) >= epoch;
   }
 
-  /// The chief has saved everything because the run was asked to end.
-  void set_saved() { header_->saved.store(true); }
-  bool is_saved() const { return header_->saved.load(); }
+  /// A task of this group is gone for good, whether or not the others go on without it: what it
+  /// was to do for them in this group it will not.
+  void note_loss(std::int64_t epoch) { header_->loss_epoch.store(epoch); }
+  bool has_lost(std::int64_t epoch) const {
+    return header_->loss_epoch.load(std::memory_order_relaxed) >= epoch;
+  }
 
   /// Ends the servers of this group and earlier ones.
   void end_servers(std::int64_t epoch) { header_->servers_end_epoch.store(epoch); }
@@ -174,6 +110,26 @@ class ControlBlock {
   /// The worker that is chief now; only the workers' progress depends on it.
   int chief() const { return header_->chief.load(std::memory_order_relaxed); }
   void set_chief(int worker) { header_->chief.store(worker); }
+
+  std::int64_t total_steps() const { return header_->total_steps.load(); }
+  void set_total_steps(std::int64_t steps) { header_->total_steps.store(steps); }
+
+  // ---- the chief's notes
+
+  /// The chief has saved everything because the run was asked to end.
+  void set_saved() { header_->saved.store(true); }
+  bool is_saved() const { return header_->saved.load(); }
+
+  /// Where nobody waits for anybody: the chief asks the others of its group, which know it by
+  /// `token`, for their parts of a checkpoint; questions are numbered from 1.
+  void ask_for_parts(std::uint32_t token, std::uint32_t number) {
+    header_->asked_parts.store(std::uint64_t{token} << 32 | number);
+  }
+  /// The number of the newest question of that group; 0: there is none.
+  std::uint32_t asked_parts(std::uint32_t token) const {
+    const std::uint64_t asked = header_->asked_parts.load(std::memory_order_relaxed);
+    return asked >> 32 == token ? static_cast<std::uint32_t>(asked) : 0;
+  }
 
   /// What a worker says of pieces it has made, for the chief's log.
   LossQueue losses_of(int worker) const {
@@ -188,9 +144,6 @@ class ControlBlock {
   std::int64_t first_step() const { return header_->first_step.load(); }
   void set_first_step(std::int64_t step) { header_->first_step.store(step); }
 
-  std::int64_t total_steps() const { return header_->total_steps.load(); }
-  void set_total_steps(std::int64_t steps) { header_->total_steps.store(steps); }
-
  private:
   struct Header {
     std::atomic<bool> stop{false};
@@ -199,7 +152,9 @@ class ControlBlock {
     std::atomic<std::int64_t> last_step{-1};  // Not chosen yet.
     std::atomic<std::int64_t> pause_epoch{0};
     std::atomic<std::int64_t> broken_epoch{0};
+    std::atomic<std::int64_t> loss_epoch{0};
     std::atomic<std::int64_t> servers_end_epoch{0};
+    std::atomic<std::uint64_t> asked_parts{0};  // A token, then a number.
     std::atomic<std::int64_t> first_step{0};
     std::atomic<std::int64_t> logged_step{-1};
     std::atomic<std::int64_t> total_steps{0};
@@ -209,10 +164,9 @@ class ControlBlock {
   Header* header_;
   std::span<WorkerSlot> slots_;
   std::span<ServerSlot> servers_;
+  std::span<std::atomic<bool>> dismissals_;
+  ViewRegister view_;
   std::byte* losses_;
 };
-
-/// Copies as much of `text` as fits, always terminated.
-void put_text(std::span<char> target, const std::string& text);
 
 }  // namespace cohort

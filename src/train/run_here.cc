@@ -1,10 +1,10 @@
-#include <cohort/train.h>
+#include "train/run_here.h"
+
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <sstream>
 
 #include "base/fail.h"
@@ -25,10 +25,12 @@
 #include "server/shard_parts.h"
 #include "strategy/strategy.h"
 #include "tensor/flat_space.h"
+#include "train/chief_log.h"
 #include "train/run_folder.h"
 #include "train/server_memories.h"
 #include "train/server_report.h"
 #include "train/start_state.h"
+#include "train/summary_json.h"
 #include "train/worker_process.h"
 #include "train/worker_trace.h"
 
@@ -149,7 +151,8 @@ void fill_from_workers(Summary& summary, const ControlBlock& control) {
     if (slots[rank].state.load() == WorkerState::absent) continue;
     const WorkerResult& result = slots[rank].result;
     summary.samples += std::max(result.samples, slots[rank].samples.load());
-    if (!slots[rank].sent_away.load()) samples_per_second += result.samples_per_second;
+    if (!control.is_sent_away(static_cast<int>(rank)))
+      samples_per_second += result.samples_per_second;
     summary.bytes_sent += static_cast<std::int64_t>(result.bytes_sent);
     summary.bytes_received += static_cast<std::int64_t>(result.bytes_received);
     for (std::size_t phase = 0; phase < kPhaseNames.size(); ++phase) {
@@ -217,12 +220,21 @@ std::string closing_line(const Summary& summary) {
   return text + fmt::format("\nrun folder: {}", summary.run_dir);
 }
 
+using Variables = std::map<std::string, std::string>;
+
+std::optional<LaunchEnvironment> environment_of(const Variables& variables) {
+  return launch_environment([&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
 /// One run, seen from the process that starts its workers.
-class Run {
+class LaunchedRun {
  public:
-  Run(const Job& job, const RunOptions& options)
+  LaunchedRun(const Job& job, const RunOptions& options, const Variables& variables)
       : start_(Clock::now()),
-        environment_(launch_environment([](const char* name) { return std::getenv(name); })),
+        environment_(environment_of(variables)),
         job_(resolve(job, environment_)),
         options_(options),
         data_(load_data(job_.data, job_.seed)),
@@ -234,6 +246,17 @@ class Run {
       folder_.emplace(job_, options.run_dir, options.resume == "auto", local_threads());
     }
     if (!is_chief_host()) options_.quiet = true;
+  }
+
+  /// Empty where the run has its folder elsewhere.
+  std::filesystem::path run_dir() const { return folder_ ? folder_->path() : ""; }
+
+  /// Steps that were done before this run; cuts off the metrics of those that are done again.
+  std::int64_t goes_on_after() const {
+    const std::int64_t steps =
+        start_from_.empty() ? 0 : Checkpoint(start_from_, [](const auto&) { return false; }).step();
+    cut_metrics(run_dir() / "metrics.jsonl", steps);
+    return steps;
   }
 
   Summary execute() {
@@ -253,6 +276,7 @@ class Run {
     Progress progress(options_, control_, static_cast<int>(job_.cluster.workers));
     announce(progress);
     RunStatus status(run_dir());
+    UserRequests requests(run_dir());
     const auto log = [this](const ProcessPlan& plan) { return log_of(plan); };
     ForkedProcesses processes(
         [&](const ProcessPlan& plan) { return run_process(run, plan, rendezvous); }, log);
@@ -266,10 +290,10 @@ class Run {
                         .plans = plans,
                         .progress = progress,
                         .status = status,
+                        .requests = requests,
                         .regroups = can_regroup(job_, environment_),
                         .log_of = log,
                         .serve = [&] { rendezvous.serve(); },
-                        .connect = [&](Deadline deadline) { return rendezvous.connect(deadline); },
                         .settle_servers = [&] { settle_servers(progress); }});
     Summary summary = summarize(result);
     if (folder_) {
@@ -282,7 +306,6 @@ class Run {
 
  private:
   bool is_chief_host() const { return !environment_ || environment_->rank == 0; }
-  std::filesystem::path run_dir() const { return folder_ ? folder_->path() : ""; }
 
   std::filesystem::path log_of(const ProcessPlan& plan) const {
     if (!folder_) return "";
@@ -311,6 +334,7 @@ class Run {
     if (options_.resume == "auto" && options_.run_dir.empty()) {
       fail(ErrorCode::invalid, "--resume auto goes on with the run in --run-dir, so name that too");
     }
+    if (options_.resume == "auto") check_nobody_runs_in(options_.run_dir);
     start_from_ =
         find_checkpoint(options_.resume, options_.run_dir, most_checkpoint_bytes_, start_notes_);
   }
@@ -393,10 +417,17 @@ class Run {
 
 }  // namespace
 
-Summary train(const Job& job, const RunOptions& options) {
+void check_run(const Job& job, const Variables& environment) {
+  resolve(job, environment_of(environment));
+}
+
+Summary run_here(const Job& job, const RunOptions& options, const Variables& environment,
+                 const OnRunFolder& on_folder) {
   forbid_compute_threads();
   raise_descriptor_limit();
-  return Run(job, options).execute();
+  LaunchedRun run(job, options, environment);
+  if (!run.run_dir().empty()) on_folder(run.run_dir(), run.goes_on_after());
+  return run.execute();
 }
 
 }  // namespace cohort

@@ -1,0 +1,168 @@
+#include "artefact/artefact.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "base/checked.h"
+#include "base/excerpt.h"
+#include "base/fail.h"
+#include "base/json_text.h"
+#include "data/preprocessing/preprocessing_json.h"
+#include "model/architecture.h"
+
+namespace cohort {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "cohort-model";
+constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kMostCount = std::int64_t{1} << 60;
+constexpr std::int64_t kWidest = 1 << 24;  // As in a job file.
+constexpr std::int64_t kMostInputs = std::int64_t{1} << 40;
+
+Json spec_json(const Artefact& artefact) {
+  const DataSpec& spec = artefact.spec;
+  Json json = {{"kind", artefact.data_kind},
+               {"train_samples", artefact.train_samples},
+               {"validation_samples", artefact.validation_samples},
+               {"input_shape", spec.input_shape},
+               {"tokens", spec.tokens},
+               {"outputs", spec.outputs}};
+  if (spec.tokens) json["vocabulary"] = spec.vocabulary;
+  return json;
+}
+
+Json architecture_json(const Architecture& architecture) {
+  switch (architecture.kind) {
+    case Architecture::Kind::layers: {
+      Json json = {{"kind", "layers"}};
+      if (!architecture.preset.empty()) json["preset"] = architecture.preset;
+      json["layers"] = to_json(architecture.layers);
+      return json;
+    }
+    case Architecture::Kind::torchscript:
+      return {{"kind", "torchscript"},
+              {"crc32c", fmt::format("{:08x}", architecture.script_crc32c)}};
+    case Architecture::Kind::own:
+      break;
+  }
+  return {{"kind", "own"}};
+}
+
+std::uint32_t read_crc32c(const JsonFields& fields) {
+  const std::string text = fields.text("crc32c");
+  const bool is_hex = text.size() == 8 && text.find_first_not_of("0123456789abcdef") == text.npos;
+  if (!is_hex) {
+    fields.wrong("crc32c", fmt::format("is \"{}\", not eight hexadecimal digits", excerpt(text)));
+  }
+  return static_cast<std::uint32_t>(std::stoul(text, nullptr, 16));
+}
+
+DataSpec read_spec(const JsonFields& fields, bool classes) {
+  DataSpec spec;
+  spec.input_shape = fields.integers("input_shape", 1, kWidest, 8);
+  const auto inputs = checked_product(std::span<const std::int64_t>(spec.input_shape));
+  if (!inputs || *inputs > kMostInputs) {
+    fields.wrong("input_shape", "is larger than any sample can be");
+  }
+  spec.tokens = fields.flag("tokens");
+  spec.classes = classes;
+  spec.outputs = fields.integer("outputs", 1, kWidest);
+  if (spec.tokens) spec.vocabulary = fields.integer("vocabulary", 1, kWidest);
+  if (spec.tokens && spec.input_shape.empty()) fields.wrong("input_shape", "is empty");
+  return spec;
+}
+
+Architecture read_architecture_of(const JsonFields& fields, const DataSpec& spec) {
+  Architecture architecture;
+  const std::string kind = fields.text("kind");
+  if (kind == "layers") {
+    architecture.kind = Architecture::Kind::layers;
+    architecture.layers = read_architecture(fields, "layers", spec);
+    if (fields.has("preset")) architecture.preset = fields.text("preset");
+  } else if (kind == "torchscript") {
+    architecture.kind = Architecture::Kind::torchscript;
+    architecture.script_crc32c = read_crc32c(fields);
+  } else if (kind != "own") {
+    fields.wrong("kind",
+                 fmt::format("is \"{}\", none of layers, torchscript and own", excerpt(kind)));
+  }
+  return architecture;
+}
+
+bool read_task(const JsonFields& fields) {
+  const std::string task = fields.text("task");
+  if (task != "classes" && task != "values") {
+    fields.wrong("task", fmt::format("is \"{}\", neither classes nor values", excerpt(task)));
+  }
+  return task == "classes";
+}
+
+void check_format(const JsonFields& fields, const std::string& file) {
+  if (!fields.has("format") || fields.text("format") != kFormat) {
+    fail(ErrorCode::corrupt, "{} is not a model that Cohort wrote: its format is not \"{}\"", file,
+         kFormat);
+  }
+  const std::int64_t version = fields.integer("version", 1, kMostCount);
+  if (version > kVersion) {
+    fail(ErrorCode::unsupported,
+         "{} has version {} of its format, and this Cohort knows up to {}; use a newer one", file,
+         version, kVersion);
+  }
+}
+
+void check_loss(const JsonFields& fields, const std::string& loss) {
+  if (loss == "cross-entropy" || loss == "mean-squared-error" || loss == "own") return;
+  fields.wrong("loss", fmt::format("is \"{}\", which is no loss", excerpt(loss)));
+}
+
+}  // namespace
+
+std::string to_json(const Artefact& artefact) {
+  const Json json = {
+      {"format", kFormat},
+      {"version", kVersion},
+      {"versions", artefact.versions},
+      {"trained", {{"job", artefact.job}, {"step", artefact.step}, {"workers", artefact.workers}}},
+      {"task", artefact.spec.classes ? "classes" : "values"},
+      {"loss", artefact.loss},
+      {"data", spec_json(artefact)},
+      {"preprocessing", to_json(artefact.preprocessing)},
+      {"architecture", architecture_json(artefact.architecture)},
+      {"weights",
+       {{"bytes", artefact.weights.bytes},
+        {"crc32c", fmt::format("{:08x}", artefact.weights.crc32c)}}}};
+  return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+Artefact parse_artefact(const std::string& text, const std::string& file) {
+  const nlohmann::json json = parse_json(text);
+  if (!json.is_object()) {
+    fail(ErrorCode::corrupt,
+         "{} is not a JSON object: it is truncated, nests too deep or is no JSON", file);
+  }
+  const JsonFields fields(json, file);
+  check_format(fields, file);
+  Artefact artefact;
+  const JsonFields trained = fields.object("trained");
+  artefact.job = trained.text("job");
+  artefact.step = trained.integer("step", 0, kMostCount);
+  artefact.workers = trained.integer("workers", 1, 1 << 20);
+  const JsonFields data = fields.object("data");
+  artefact.data_kind = data.text("kind");
+  artefact.train_samples = data.integer("train_samples", 1, kMostCount);
+  artefact.validation_samples = data.integer("validation_samples", 0, kMostCount);
+  artefact.loss = fields.text("loss");
+  check_loss(fields, artefact.loss);
+  artefact.spec = read_spec(data, read_task(fields));
+  artefact.preprocessing = read_preprocessing(fields.object("preprocessing"), artefact.spec);
+  artefact.architecture = read_architecture_of(fields.object("architecture"), artefact.spec);
+  const JsonFields weights = fields.object("weights");
+  artefact.weights = {static_cast<std::uint64_t>(weights.integer("bytes", 8, kMostCount)),
+                      read_crc32c(weights)};
+  return artefact;
+}
+
+}  // namespace cohort

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cohort/error.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/activity.h"
+#include "base/phases.h"
+#include "launch/control/due_losses.h"
+#include "server/push_counts.h"
+
+// The reports of the control channel (control_block.h): what each task says of itself, in a slot
+// that it alone writes.
+
+namespace cohort {
+
+struct TaskIdentity {
+  std::int64_t pid = 0;
+  std::int64_t peak_rss_bytes = 0;
+  std::array<char, 64> host{};
+};
+
+/// What a worker reports at its end. Plain numbers, so that they can be left in shared memory.
+struct WorkerResult {
+  std::int64_t steps = 0;
+  std::int64_t samples = 0;  ///< Its own.
+  double epochs = 0;
+  double samples_per_second = 0;  ///< Its own; 0: too few steps to tell.
+  double validation_loss = 0;
+  double accuracy = 0;
+  bool has_validation = false;
+  bool has_accuracy = false;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::array<double, kPhaseNames.size()> phase_seconds{};
+  std::int64_t own_steps = 0;  ///< That this worker took part in.
+  double step_seconds = 0;     ///< That it was busy with one of them, on average.
+  TaskIdentity task;
+  std::array<char, 16> engine{};
+  std::array<char, 256> strategy{};  ///< StrategyReport::words.
+};
+
+/// `absent`: no process was started for it. `saving`: it saves because the run shall end. `paused`:
+/// it waits for the next group of workers. `done`: it has trained to the end, or was not needed.
+enum class WorkerState : int {
+  absent,
+  starting,
+  training,
+  validating,
+  saving,
+  paused,
+  done,
+  failed
+};
+
+/// What a task reports at any time.
+struct TaskSlot {
+  std::atomic<WorkerState> state{WorkerState::absent};
+  std::atomic<std::uint64_t> heartbeats{0};  ///< Raised by a living task all the time.
+
+  /// Defined once `state` is failed.
+  int error_code = 0;  ///< An ErrorCode.
+  int error_rank = -1;
+  std::array<char, 2048> error{};
+
+  void fail_with(const Error& error);
+};
+
+/// By the worker's number, which it keeps in all groups.
+struct WorkerSlot : TaskSlot {
+  /// The group it waits for, having left the one before or being new; 0: none. With it, the steps
+  /// its model has seen, or -1 where it has no state.
+  std::atomic<std::int64_t> awaited_epoch{0};
+  std::atomic<std::int64_t> ready_step{-1};
+  std::atomic<bool> finished{false};  ///< It has trained to the end.
+  Activity activity;
+  std::atomic<std::int64_t> heading_for{0};  ///< See ControlBlock::may_head_for.
+
+  std::atomic<std::int64_t> step{0};
+  std::atomic<std::int64_t> samples{0};  ///< Its own; those of processes it took over from too.
+  std::atomic<double> epoch{0};
+  std::atomic<double> loss{0};
+  std::atomic<double> own_samples_per_second{0};
+  std::atomic<double> samples_per_second{0};  ///< Of all workers, as this one sees it.
+  std::atomic<double> step_seconds{0};        ///< That it was busy with a step, lately.
+  std::atomic<double> longest_step{0};        ///< In seconds, with all waiting.
+  std::atomic<double> staleness{-1};          ///< Of the last logged step; -1: there is none.
+  /// Where steps are handed out: a step to be logged that it makes a piece of; see DueLosses.
+  std::atomic<std::int64_t> held_step{kHoldsNothing};
+
+  WorkerResult result;  ///< Defined once `state` is done.
+};
+
+/// What a parameter server reports.
+struct ServerReport {
+  std::uint64_t version = 0;
+  PushCounts counts;
+};
+
+struct ServerSlot : TaskSlot {
+  TaskIdentity task;
+  /// Defined once `state` is done. Where the servers' memory outlives them it knows better.
+  ServerReport report;
+};
+
+/// Copies as much of `text` as fits, always terminated.
+void put_text(std::span<char> target, const std::string& text);
+
+}  // namespace cohort

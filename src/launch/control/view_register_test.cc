@@ -1,0 +1,62 @@
+#include "launch/control/view_register.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMostWorkers = 64;
+
+class ViewRegisterTest : public testing::Test {
+ protected:
+  alignas(64) std::array<std::byte, 1024> memory_{};
+  ViewRegister views_{memory_.data()};
+};
+
+TEST_F(ViewRegisterTest, HasNoGroupAtFirst) {
+  ASSERT_LE(ViewRegister::bytes_needed(kMostWorkers), memory_.size());
+  EXPECT_EQ(views_.read(), View());
+  EXPECT_EQ(views_.wait_for(1, Deadline::in(1ms)), std::nullopt);
+}
+
+TEST_F(ViewRegisterTest, GivesTheNewestGroup) {
+  const View first{.epoch = 1, .workers = {3, 0, 7}};
+  const View second{.epoch = 2, .workers = {7}, .closing = true};
+  views_.write(first);
+  EXPECT_EQ(views_.wait_for(1, Deadline::in(1ms)), first);
+  views_.write(second);
+  EXPECT_EQ(views_.wait_for(1, Deadline::in(1ms)), second)
+      << "who is not in the first needs it not";
+  EXPECT_EQ(views_.wait_for(3, Deadline::in(1ms)), std::nullopt);
+}
+
+// Every group written is told by its own numbers, so a mixture of two would show.
+TEST_F(ViewRegisterTest, IsNeverAMixtureOfTwoGroups) {
+  constexpr std::int64_t kGroups = 20'000;
+  const auto group = [](std::int64_t epoch) {
+    View view{.epoch = epoch, .closing = epoch % 2 == 0};
+    view.workers.assign(static_cast<std::size_t>(1 + epoch % kMostWorkers),
+                        static_cast<int>(epoch));
+    return view;
+  };
+  std::vector<std::jthread> readers;
+  for (int reader = 0; reader < 2; ++reader) {
+    readers.emplace_back([&] {
+      for (std::int64_t epoch = 1; epoch <= kGroups;) {
+        const auto view = views_.wait_for(epoch, Deadline::in(60s));
+        ASSERT_TRUE(view);
+        ASSERT_EQ(*view, group(view->epoch));
+        epoch = view->epoch + 1;
+      }
+    });
+  }
+  for (std::int64_t epoch = 1; epoch <= kGroups; ++epoch) views_.write(group(epoch));
+}
+
+}  // namespace
+}  // namespace cohort

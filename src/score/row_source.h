@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cohort/dataset.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "artefact/artefact.h"
+
+namespace cohort {
+
+/// Rows of a file on their way to a model, a batch at a time, so that a file of any size is scored
+/// in little memory. They come preprocessed as the training samples were.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+
+  /// Nothing at the end. `target` of the batch is undefined where the file does not say what is
+  /// right. Throws Error(invalid) naming file and line.
+  virtual std::optional<Batch> next() = 0;
+};
+
+/// The rows of a file for the model of `artefact`: CSV, LIBSVM, IDX images or text, as the data was
+/// that it was trained on. Throws Error(invalid) for data that comes out of no file, and for a file
+/// that is not of that kind.
+std::unique_ptr<RowSource> open_rows(const Artefact& artefact, const std::string& file);
+
+/// Rows of a batch at most.
+inline constexpr std::int64_t kRowsOfBatch = 256;
+
+std::unique_ptr<RowSource> open_csv_rows(const TableInput& table, const Targets& targets,
+                                         const std::string& file);
+std::unique_ptr<RowSource> open_libsvm_rows(const SparseInput& sparse, const Targets& targets,
+                                            const std::string& file);
+std::unique_ptr<RowSource> open_image_rows(const ImageInput& image, const std::string& file);
+std::unique_ptr<RowSource> open_text_rows(const TextInput& text, const std::string& file);
+
+}  // namespace cohort
