@@ -326,7 +326,8 @@ TEST(AllreduceCompressed, CompressionSavesBytes) {
 }
 
 /// What each rank of a group has to begin with that starts from these states.
-std::vector<TrainingState> states_after(const std::vector<const TrainingState*>& starts) {
+std::vector<TrainingState> states_after(const std::vector<const TrainingState*>& starts,
+                                        double momentum = 0) {
   const auto world = static_cast<int>(starts.size());
   InprocHub hub(world);
   MemoryStore store;
@@ -337,7 +338,7 @@ std::vector<TrainingState> states_after(const std::vector<const TrainingState*>&
       const auto engine = hub.engine(rank);
       const auto net = std::make_shared<Net>();
       const auto model = wrap(net);
-      const OptimizerOptions sgd{.kind = "sgd", .lr = 0.3};
+      const OptimizerOptions sgd{.kind = "sgd", .lr = 0.3, .momentum = momentum};
       const auto optimizer = make_optimizer(sgd);
       PhaseClock phases;
       StrategyOptions options;
@@ -378,6 +379,21 @@ TEST(AllreduceCompressed, WhatTravelledInAStepThatOthersFinishedIsNotSentAgain) 
     EXPECT_EQ(now.step, step);
     EXPECT_THAT(now.own.floats[0], ::testing::Each(step == 5 ? 1.0F : 2.0F));
   }
+}
+
+// Nothing of one worker travels, so the momentum it had before the codec is its optimizer's; and
+// the codec's again when there are others.
+TEST(AllreduceCompressed, WhoIsLeftAloneKeepsItsMomentum) {
+  TrainingState state = states_after({nullptr, nullptr}, 0.9)[0];
+  EXPECT_TRUE(state.slots.empty());
+  const std::vector<float> velocity(state.parameters.size(), 0.25F);
+  state.own = CompressionMemory{.compression = "topk", .exchange = {.velocity = velocity}}.as_own();
+  state.updates = 7;
+  const TrainingState alone = states_after({&state}, 0.9)[0];
+  EXPECT_THAT(alone.slots, ::testing::ElementsAre(velocity));
+  EXPECT_EQ(alone.updates, 7);
+  const TrainingState together = states_after({&alone, nullptr}, 0.9)[0];
+  EXPECT_EQ(CompressionMemory::read(&together)->exchange.velocity, velocity);
 }
 
 /// Which way is fastest here cannot be known; all ranks must pick the same and go on learning.

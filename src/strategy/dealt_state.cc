@@ -162,11 +162,6 @@ TrainingState DealtState::take() {
     dealt_.own.numbers = {(place_.saved - place_.rank + place_.world - 1) / place_.world};
   }
   if (place_.rank >= place_.saved) dealt_.copy_of = place_.rank % place_.saved;
-  // One worker's gradients need not travel, so its optimizer has the momentum.
-  if (const auto alone = CompressionMemory::read(&dealt_);
-      place_.world == 1 && alone && !alone->exchange.velocity.empty() && dealt_.slots.empty()) {
-    dealt_.slots = {alone->exchange.velocity};
-  }
   return std::move(dealt_);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "strategy/compression_memory.h"
 
 namespace cohort {
 namespace {
@@ -14,6 +15,16 @@ void copy_whole(const char* what, std::span<const float> from, std::span<float> 
          from.size(), what, to.size());
   }
   std::ranges::copy(from, to.begin());
+}
+
+/// The slots to go on from. One worker's gradients need not travel, so the momentum that it had
+/// before a codec, when there were others, is its optimizer's.
+std::vector<std::vector<float>> slots_of(const TrainingState& start, const ModelMemory& memory,
+                                         int world) {
+  if (!start.slots.empty() || world > 1 || memory.slots.size() != 1) return start.slots;
+  const auto before = CompressionMemory::read(&start);
+  if (!before || before->exchange.velocity.empty()) return {};
+  return {before->exchange.velocity};
 }
 
 }  // namespace
@@ -28,18 +39,19 @@ ModelAge load_start(const StrategyContext& context, const ModelMemory& memory) {
   const TrainingState& start = *context.start;
   copy_whole("parameters", start.parameters, memory.parameters);
   copy_whole("floats of buffers", start.buffers, memory.buffers);
-  if (start.slots.empty() && !memory.slots.empty()) {
+  const auto slots = slots_of(start, memory, context.engine.world());
+  if (slots.empty() && !memory.slots.empty()) {
     // Slots that are zero are those of an optimizer that has made no update yet.
     return {.step = start.step, .updates = 0};
   }
-  if (start.slots.size() != memory.slots.size()) {
+  if (slots.size() != memory.slots.size()) {
     fail(ErrorCode::invalid,
          "the state to go on from has {} optimizer slots where the optimizer has {}: it is of "
          "another optimizer",
-         start.slots.size(), memory.slots.size());
+         slots.size(), memory.slots.size());
   }
   for (std::size_t slot = 0; slot < memory.slots.size(); ++slot) {
-    copy_whole("floats of an optimizer slot", start.slots[slot], memory.slots[slot]);
+    copy_whole("floats of an optimizer slot", slots[slot], memory.slots[slot]);
   }
   return {.step = start.step, .updates = start.updates};
 }
