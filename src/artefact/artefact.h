@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/preprocessing/preprocessing.h"
-#include "model/layer_plan.h"
+#include "model/layers/layer_plan.h"
 #include "tensor/data_spec.h"
 
 namespace cohort {

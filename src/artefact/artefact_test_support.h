@@ -6,7 +6,7 @@
 #include "artefact/model_files.h"
 #include "base/files.h"
 #include "data/load_data.h"
-#include "data/split.h"
+#include "data/sources/split.h"
 #include "model/make_model.h"
 
 namespace cohort {

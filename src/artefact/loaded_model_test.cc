@@ -4,7 +4,7 @@
 
 #include "artefact/artefact_test_support.h"
 #include "base/fail.h"
-#include "data/csv_reader.h"
+#include "data/sources/csv_reader.h"
 #include "model/architecture.h"
 
 namespace cohort {

@@ -8,12 +8,12 @@
 #include "bench/benchmarks.h"
 #include "bench/own_process.h"
 #include "bench/ps_timing.h"
-#include "cluster/shared_memory.h"
 #include "cluster/store_server.h"
 #include "cluster/tcp_store.h"
-#include "server/run_server.h"
-#include "server/server_client.h"
-#include "train/compute_threads.h"
+#include "os/shared_memory.h"
+#include "server/client/server_client.h"
+#include "server/door/run_server.h"
+#include "train/run/compute_threads.h"
 
 namespace cohort {
 namespace {

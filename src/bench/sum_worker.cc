@@ -13,8 +13,8 @@
 #include "bench/benchmarks.h"
 #include "bench/own_process.h"
 #include "bench/sum_timing.h"
-#include "cluster/shared_memory.h"
 #include "collective/host/host_reduction.h"
+#include "os/shared_memory.h"
 
 namespace cohort {
 namespace {

@@ -12,7 +12,7 @@
 #include "bench/own_process.h"
 #include "bench/saved_checkpoints.h"
 #include "bench/statistics.h"
-#include "cluster/shared_memory.h"
+#include "os/shared_memory.h"
 
 namespace cohort {
 namespace {

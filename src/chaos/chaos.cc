@@ -9,11 +9,11 @@
 
 #include "base/deadline.h"
 #include "base/files.h"
-#include "chaos/fault_schedule.h"
-#include "chaos/leftovers.h"
+#include "chaos/faults/fault_schedule.h"
 #include "chaos/movement.h"
 #include "chaos/report.h"
 #include "chaos/round.h"
+#include "chaos/watch/leftovers.h"
 
 namespace cohort {
 namespace {

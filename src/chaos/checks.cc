@@ -7,8 +7,8 @@
 #include <iterator>
 
 #include "base/fail.h"
-#include "chaos/run_watch.h"
 #include "chaos/shard_agreement.h"
+#include "chaos/watch/run_watch.h"
 #include "checkpoint/safetensors.h"
 
 namespace cohort {

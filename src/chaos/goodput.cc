@@ -11,10 +11,10 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "chaos/chaos.h"
-#include "chaos/disturbance.h"
-#include "chaos/leftovers.h"
-#include "chaos/run_watch.h"
-#include "chaos/training_process.h"
+#include "chaos/faults/disturbance.h"
+#include "chaos/watch/leftovers.h"
+#include "chaos/watch/run_watch.h"
+#include "chaos/watch/training_process.h"
 
 namespace cohort {
 namespace {

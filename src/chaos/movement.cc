@@ -7,7 +7,7 @@
 
 #include "base/fail.h"
 #include "base/files.h"
-#include "chaos/disturbed_run.h"
+#include "chaos/watch/disturbed_run.h"
 #include "checkpoint/safetensors.h"
 
 namespace cohort {

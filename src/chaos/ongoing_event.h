@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/deadline.h"
-#include "chaos/run_watch.h"
+#include "chaos/watch/run_watch.h"
 
 namespace cohort {
 

@@ -9,11 +9,11 @@
 #include <set>
 
 #include "base/fail.h"
-#include "chaos/disturbed_run.h"
+#include "chaos/faults/planted_fault.h"
+#include "chaos/faults/slow_disk.h"
 #include "chaos/movement.h"
 #include "chaos/ongoing_event.h"
-#include "chaos/planted_fault.h"
-#include "chaos/slow_disk.h"
+#include "chaos/watch/disturbed_run.h"
 
 namespace cohort {
 namespace {

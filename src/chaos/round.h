@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "chaos/checks.h"
-#include "chaos/fault_schedule.h"
+#include "chaos/faults/fault_schedule.h"
 #include "chaos/session.h"
 
 namespace cohort {

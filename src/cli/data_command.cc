@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "base/nearest_name.h"
 #include "cli/command.h"
-#include "data/fetch_mnist.h"
+#include "data/sources/fetch_mnist.h"
 
 namespace cohort {
 namespace {

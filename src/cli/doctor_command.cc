@@ -22,10 +22,10 @@
 #include "base/unique_fd.h"
 #include "cli/command.h"
 #include "cli/machine_facts.h"
-#include "cluster/shared_memory.h"
-#include "cluster/shared_wait.h"
 #include "kernel/kernel_report.h"
 #include "launch/failure.h"
+#include "os/shared_memory.h"
+#include "os/shared_wait.h"
 
 namespace cohort {
 namespace {

@@ -13,10 +13,10 @@
 #include "base/files.h"
 #include "base/unique_fd.h"
 #include "cli/command.h"
-#include "cluster/shared_wait.h"
 #include "job/job_file.h"
+#include "os/shared_wait.h"
 #include "score/score_run.h"
-#include "train/compute_threads.h"
+#include "train/run/compute_threads.h"
 
 namespace cohort {
 namespace {

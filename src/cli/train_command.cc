@@ -14,13 +14,13 @@
 #include "base/excerpt.h"
 #include "base/fail.h"
 #include "cli/command.h"
-#include "cluster/shared_wait.h"
-#include "data/fetch_mnist.h"
-#include "data/mnist_files.h"
+#include "data/sources/fetch_mnist.h"
+#include "data/sources/mnist_files.h"
 #include "job/check_job.h"
 #include "job/job_file.h"
 #include "kinds/strategy_table.h"
-#include "train/compute_threads.h"
+#include "os/shared_wait.h"
+#include "train/run/compute_threads.h"
 #include "transport/engine_table.h"
 
 namespace cohort {

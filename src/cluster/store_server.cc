@@ -14,7 +14,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/parse_integer.h"
-#include "cluster/tcp_socket.h"
+#include "os/tcp_socket.h"
 
 namespace cohort {
 

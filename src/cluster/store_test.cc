@@ -12,8 +12,8 @@
 
 #include "cluster/store_message.h"
 #include "cluster/store_server.h"
-#include "cluster/tcp_socket.h"
 #include "cluster/tcp_store.h"
+#include "os/tcp_socket.h"
 
 namespace cohort {
 namespace {

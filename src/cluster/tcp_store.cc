@@ -9,7 +9,7 @@
 #include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/parse_integer.h"
-#include "cluster/tcp_socket.h"
+#include "os/tcp_socket.h"
 
 namespace cohort {
 

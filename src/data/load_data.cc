@@ -1,12 +1,12 @@
 #include "data/load_data.h"
 
 #include "base/nearest_name.h"
-#include "data/csv.h"
-#include "data/generated.h"
-#include "data/libsvm.h"
-#include "data/mnist.h"
-#include "data/own_data.h"
-#include "data/text.h"
+#include "data/sources/csv.h"
+#include "data/sources/generated.h"
+#include "data/sources/libsvm.h"
+#include "data/sources/mnist.h"
+#include "data/sources/own_data.h"
+#include "data/sources/text.h"
 
 namespace cohort {
 namespace {

@@ -8,9 +8,9 @@
 #include <map>
 #include <thread>
 
-#include "base/private_memory.h"
 #include "base/random.h"
-#include "cluster/shared_memory.h"
+#include "os/private_memory.h"
+#include "os/shared_memory.h"
 
 namespace cohort {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "compression/error_feedback.h"
+#include "gossip/boxes/peer_boxes.h"
 #include "gossip/mail_options.h"
-#include "gossip/peer_boxes.h"
 #include "gossip/pieces.h"
 
 namespace cohort {

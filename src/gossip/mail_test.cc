@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/random.h"
-#include "gossip/boxes_test_support.h"
+#include "gossip/boxes/boxes_test_support.h"
 #include "gossip/gradient_mail.h"
 #include "gossip/parameter_mail.h"
 #include "gossip/settle.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "gossip/boxes_test_support.h"
+#include "gossip/boxes/boxes_test_support.h"
 #include "gossip/parameter_mail.h"
 
 namespace cohort {

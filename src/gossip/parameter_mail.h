@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "compression/top_magnitudes.h"
+#include "gossip/boxes/peer_boxes.h"
 #include "gossip/mail_options.h"
-#include "gossip/peer_boxes.h"
 
 namespace cohort {
 

@@ -5,7 +5,7 @@
 
 #include "base/deadline.h"
 #include "cluster/store.h"
-#include "gossip/peer_boxes.h"
+#include "gossip/boxes/peer_boxes.h"
 
 namespace cohort {
 

@@ -10,7 +10,7 @@
 #include "job/check_strategy.h"
 #include "job/key_table.h"
 #include "model/architecture.h"
-#include "model/layer_table.h"
+#include "model/layers/layer_table.h"
 #include "optimizer/learning_rate.h"
 #include "optimizer/optimizer.h"
 #include "transport/engine_table.h"

@@ -10,7 +10,7 @@
 #include "job/job_file.h"
 #include "job/key_table.h"
 #include "job/toml_text.h"
-#include "model/layer_table.h"
+#include "model/layers/layer_table.h"
 
 namespace cohort {
 namespace {

@@ -11,7 +11,7 @@
 #include "job/job_file.h"
 #include "job/key_table.h"
 #include "kinds/strategy_table.h"
-#include "model/layer_table.h"
+#include "model/layers/layer_table.h"
 #include "optimizer/learning_rate.h"
 #include "optimizer/optimizer.h"
 #include "transport/engine_table.h"

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/command_line.h"
 #include "base/fail.h"
+#include "os/command_line.h"
 
 namespace cohort {
 namespace {

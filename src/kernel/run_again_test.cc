@@ -14,8 +14,8 @@
 #include <filesystem>
 #include <iostream>
 
-#include "base/command_line.h"
 #include "base/files.h"
+#include "os/command_line.h"
 
 namespace cohort {
 namespace {

@@ -4,8 +4,8 @@
 #include <functional>
 #include <vector>
 
-#include "cluster/child_processes.h"
 #include "launch/process_plan.h"
+#include "os/child_processes.h"
 
 namespace cohort {
 

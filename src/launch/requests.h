@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/deadline.h"
-#include "cluster/signal_watch.h"
+#include "os/signal_watch.h"
 
 namespace cohort {
 

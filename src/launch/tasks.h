@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster/pulse.h"
 #include "launch/control/control_block.h"
+#include "launch/control/pulse.h"
 #include "launch/failure.h"
 #include "launch/processes.h"
 #include "launch/run_status.h"

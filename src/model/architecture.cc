@@ -5,7 +5,7 @@
 #include <string_view>
 #include <variant>
 
-#include "model/layer_table.h"
+#include "model/layers/layer_table.h"
 
 namespace cohort {
 namespace {

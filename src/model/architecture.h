@@ -5,7 +5,7 @@
 
 #include "base/json_fields.h"
 #include "base/json_text.h"
-#include "model/layer_plan.h"
+#include "model/layers/layer_plan.h"
 
 namespace cohort {
 

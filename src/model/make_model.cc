@@ -3,7 +3,7 @@
 #include <mutex>
 
 #include "base/fail.h"
-#include "model/layer_sequence.h"
+#include "model/layers/layer_sequence.h"
 #include "model/presets.h"
 #include "model/torchscript_model.h"
 

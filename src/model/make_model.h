@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "model/layer_plan.h"
+#include "model/layers/layer_plan.h"
 #include "tensor/data_spec.h"
 
 namespace cohort {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "base/fail.h"
-#include "model/function_test_tools.h"
-#include "model/layer_table.h"
+#include "model/functions/function_test_tools.h"
+#include "model/layers/layer_table.h"
 
 namespace cohort {
 namespace {

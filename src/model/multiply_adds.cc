@@ -1,6 +1,6 @@
 #include "model/multiply_adds.h"
 
-#include "model/layer_plan.h"
+#include "model/layers/layer_plan.h"
 #include "model/presets.h"
 
 namespace cohort {

@@ -2,7 +2,7 @@
 
 #include "base/fail.h"
 #include "base/nearest_name.h"
-#include "model/shape.h"
+#include "model/layers/shape.h"
 
 namespace cohort {
 namespace {

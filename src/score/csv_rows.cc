@@ -2,7 +2,7 @@
 
 #include "base/excerpt.h"
 #include "base/fail.h"
-#include "data/csv_reader.h"
+#include "data/sources/csv_reader.h"
 #include "score/row_source.h"
 
 namespace cohort {

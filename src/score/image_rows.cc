@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "data/idx_file.h"
+#include "data/sources/idx_file.h"
 #include "score/row_source.h"
 
 namespace cohort {

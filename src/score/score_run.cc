@@ -10,8 +10,8 @@
 #include "data/evaluation_batches.h"
 #include "data/load_data.h"
 #include "data/preprocessing/preprocessing_json.h"
-#include "train/loss.h"
-#include "train/validation.h"
+#include "train/loop/loss.h"
+#include "train/loop/validation.h"
 
 namespace cohort {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "data/text_window.h"
+#include "data/sources/text_window.h"
 #include "score/row_source.h"
 
 namespace cohort {

@@ -9,14 +9,14 @@
 
 #include "base/failpoint.h"
 #include "cluster/prefix_store.h"
-#include "server/lasting_memory.h"
+#include "server/client/server_client.h"
+#include "server/client/server_link.h"
+#include "server/door/run_server.h"
+#include "server/memory/lasting_memory.h"
+#include "server/memory/settle_shards.h"
 #include "server/process_test_support.h"
-#include "server/run_server.h"
-#include "server/server_client.h"
-#include "server/server_link.h"
 #include "server/server_test_support.h"
-#include "server/settle_shards.h"
-#include "server/wire.h"
+#include "server/wire/wire.h"
 
 namespace cohort {
 namespace {
@@ -124,7 +124,8 @@ class TwoGroups {
       if (worker == 0) client.initialise(model_of(std::vector<float>(kDense)));
       meet(store, "here", worker, kWorkers);  // Nobody dies before all have come.
       if (worker == scenario_.worker && scenario_.skips_first) push_to_second(client, store);
-      lost = !push_all(client, [&](int pushes) { leave_work_for_the_doomed(store, worker, pushes); });
+      lost =
+          !push_all(client, [&](int pushes) { leave_work_for_the_doomed(store, worker, pushes); });
       unanswered = client.unanswered();
     }
     require(lost == (scenario_.server >= 0), "the group ended otherwise");

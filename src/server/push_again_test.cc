@@ -5,10 +5,10 @@
 
 #include <optional>
 
-#include "server/lasting_memory.h"
-#include "server/settle_shards.h"
-#include "server/shard_parts.h"
-#include "server/shard_test_support.h"
+#include "server/memory/lasting_memory.h"
+#include "server/memory/settle_shards.h"
+#include "server/memory/shard_parts.h"
+#include "server/shard/shard_test_support.h"
 
 namespace cohort {
 namespace {

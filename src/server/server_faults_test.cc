@@ -7,11 +7,11 @@
 #include <future>
 
 #include "rpc/rpc.h"
-#include "server/run_server.h"
-#include "server/server_client.h"
-#include "server/server_link.h"
+#include "server/client/server_client.h"
+#include "server/client/server_link.h"
+#include "server/door/run_server.h"
 #include "server/server_test_support.h"
-#include "server/wire.h"
+#include "server/wire/wire.h"
 
 namespace cohort {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "base/failpoint.h"
 #include "optimizer/optimizer.h"
-#include "server/lasting_memory.h"
-#include "server/settle_shards.h"
-#include "server/shard_modes_test_support.h"
+#include "server/memory/lasting_memory.h"
+#include "server/memory/settle_shards.h"
+#include "server/shard/shard_modes_test_support.h"
 
 namespace cohort {
 

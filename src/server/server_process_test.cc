@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <future>
 
+#include "server/client/server_client.h"
+#include "server/client/server_link.h"
+#include "server/door/run_server.h"
 #include "server/process_test_support.h"
-#include "server/run_server.h"
-#include "server/server_client.h"
-#include "server/server_link.h"
 #include "server/server_test_support.h"
 
 namespace cohort {

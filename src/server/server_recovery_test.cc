@@ -6,12 +6,12 @@
 #include <algorithm>
 
 #include "base/failpoint.h"
-#include "server/lasting_memory.h"
+#include "server/client/server_client.h"
+#include "server/door/run_server.h"
+#include "server/memory/lasting_memory.h"
+#include "server/memory/settle_shards.h"
 #include "server/process_test_support.h"
-#include "server/run_server.h"
-#include "server/server_client.h"
 #include "server/server_test_support.h"
-#include "server/settle_shards.h"
 
 namespace cohort {
 namespace {

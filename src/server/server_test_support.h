@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/run_server.h"
-#include "server/server_client.h"
+#include "server/client/server_client.h"
+#include "server/door/run_server.h"
 
 namespace cohort {
 

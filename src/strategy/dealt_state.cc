@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "gossip/claims.h"
-#include "strategy/compression_memory.h"
-#include "strategy/gossip.h"
-#include "strategy/server_state.h"
+#include "strategy/allreduce/compression_memory.h"
+#include "strategy/gossip/gossip.h"
+#include "strategy/servers/server_state.h"
 
 namespace cohort {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <numeric>
 
-#include "strategy/compression_memory.h"
-#include "strategy/gossip.h"
-#include "strategy/server_state.h"
+#include "strategy/allreduce/compression_memory.h"
+#include "strategy/gossip/gossip.h"
+#include "strategy/servers/server_state.h"
 
 namespace cohort {
 namespace {

@@ -2,11 +2,11 @@
 #include <array>
 
 #include "base/rows.h"
-#include "strategy/allreduce_buckets.h"
-#include "strategy/allreduce_compressed.h"
-#include "strategy/allreduce_in_place.h"
-#include "strategy/gossip.h"
-#include "strategy/server_training.h"
+#include "strategy/allreduce/allreduce_buckets.h"
+#include "strategy/allreduce/allreduce_compressed.h"
+#include "strategy/allreduce/allreduce_in_place.h"
+#include "strategy/gossip/gossip.h"
+#include "strategy/servers/server_training.h"
 #include "strategy/strategy.h"
 
 namespace cohort {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "strategy/compression_memory.h"
+#include "strategy/allreduce/compression_memory.h"
 
 namespace cohort {
 namespace {

@@ -82,9 +82,9 @@ class WorkSource {
 ///
 ///   space().begin_step(), forward, backward …, begin_last_backward(vote), backward, finish_step()
 ///
-/// of which a Stepper (train/stepper.h) makes all but the last, which is the loop's; and once all
-/// steps are done meet(). How its workers go through the steps (in lockstep, alone, by pieces that
-/// are handed out) is in its row of kinds/strategy_table.h.
+/// of which a Stepper (train/loop/stepper.h) makes all but the last, which is the loop's; and once
+/// all steps are done meet(). How its workers go through the steps (in lockstep, alone, by pieces
+/// that are handed out) is in its row of kinds/strategy_table.h.
 class Strategy : public StateKeeper {
  public:
   /// The model, moved to the strategy's memory, with equal values on all workers at first.

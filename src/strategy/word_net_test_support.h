@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "cluster/work_board.h"
-#include "model/embedding_function.h"
+#include "model/functions/embedding_function.h"
 #include "tensor/table_rows.h"
 
 namespace cohort {

@@ -16,13 +16,13 @@
 
 #include "base/failpoint.h"
 #include "base/random.h"
-#include "cluster/peer_watch.h"
 #include "cluster/prefix_store.h"
-#include "cluster/shared_memory.h"
 #include "cluster/store_server.h"
 #include "cluster/tcp_store.h"
 #include "kinds/strategy_table.h"
 #include "optimizer/optimizer.h"
+#include "os/peer_watch.h"
+#include "os/shared_memory.h"
 #include "strategy/strategy.h"
 
 namespace cohort {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/private_memory.h"
+#include "os/private_memory.h"
 #include "tensor/gradient_sink.h"
 
 namespace cohort {

@@ -8,7 +8,8 @@ namespace cohort {
 
 /// What a layer may know of the step it runs in, beyond its input. It lets layers that look at the
 /// whole batch (batch norm) or draw random numbers (dropout) give N workers the result one process
-/// would get. Set by the stepper (train/stepper.h) for the thread that runs forward and backward.
+/// would get. Set by the stepper (train/loop/stepper.h) for the thread that runs forward and
+/// backward.
 struct StepContext {
   std::uint64_t seed = 0;
   std::int64_t step = 0;

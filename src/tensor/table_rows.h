@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/private_memory.h"
+#include "os/private_memory.h"
 
 namespace cohort {
 

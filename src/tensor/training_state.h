@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "cluster/shared_memory.h"
 #include "cluster/work_board.h"
+#include "os/shared_memory.h"
 #include "tensor/own_memory.h"
 
 namespace cohort {

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "data/sampler.h"
 #include "model/make_model.h"
-#include "train/apart_tensors.h"
+#include "train/state/apart_tensors.h"
 
 namespace cohort {
 

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "launch/seat.h"
-#include "train/replica_stepper.h"
-#include "train/training_loop.h"
+#include "train/loop/replica_stepper.h"
+#include "train/loop/training_loop.h"
 #include "train/worker_life.h"
 
 namespace cohort {

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "data/sampler.h"
 #include "train/session.h"
-#include "train/start_state.h"
+#include "train/state/start_state.h"
 
 namespace cohort {
 namespace {

@@ -5,12 +5,12 @@
 
 #include "data/sampler.h"
 #include "strategy/strategy.h"
-#include "train/chief_checkpoints.h"
-#include "train/chief_log.h"
-#include "train/step_rate.h"
+#include "train/loop/chief_log.h"
+#include "train/loop/step_rate.h"
+#include "train/loop/worker_trace.h"
+#include "train/state/chief_checkpoints.h"
+#include "train/state/worker_parts.h"
 #include "train/worker.h"
-#include "train/worker_parts.h"
-#include "train/worker_trace.h"
 
 namespace cohort {
 

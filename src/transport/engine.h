@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/deadline.h"
-#include "cluster/peer_watch.h"
-#include "cluster/shared_memory.h"
 #include "cluster/store.h"
+#include "os/peer_watch.h"
+#include "os/shared_memory.h"
 #include "transport/transport.h"
 
 namespace cohort {

@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "cluster/shared_memory.h"
 #include "cluster/store_server.h"
 #include "cluster/tcp_store.h"
+#include "os/shared_memory.h"
 #include "transport/composed/composed_engine.h"
 #include "transport/gloo/gloo.h"
 #include "transport/inproc/inproc.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/deadline.h"
-#include "cluster/peer_watch.h"
-#include "cluster/shared_wait.h"
+#include "os/peer_watch.h"
+#include "os/shared_wait.h"
 
 namespace cohort {
 

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "base/fail.h"
-#include "base/private_memory.h"
-#include "cluster/shared_memory.h"
+#include "os/private_memory.h"
+#include "os/shared_memory.h"
 
 namespace cohort {
 namespace {

@@ -8,10 +8,10 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/json_text.h"
-#include "data/csv_reader.h"
 #include "data/load_data.h"
 #include "data/preprocessing/preprocessing_json.h"
-#include "data/split.h"
+#include "data/sources/csv_reader.h"
+#include "data/sources/split.h"
 
 namespace cohort {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/excerpt.h"
 #include "base/fail.h"
-#include "data/parse_number.h"
+#include "data/sources/parse_number.h"
 
 namespace cohort {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/nearest_name.h"
-#include "data/parse_number.h"
-#include "data/split.h"
+#include "data/sources/parse_number.h"
+#include "data/sources/split.h"
 
 namespace cohort {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/activity.h"
 #include "base/phases.h"
 #include "launch/control/due_losses.h"
-#include "server/push_counts.h"
+#include "server/wire/push_counts.h"
 
 // The reports of the control channel (control_block.h): what each task says of itself, in a slot
 // that it alone writes.

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/deadline.h"
-#include "cluster/shared_wait.h"
 #include "cluster/view.h"
+#include "os/shared_wait.h"
 
 namespace cohort {
 

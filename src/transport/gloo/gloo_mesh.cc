@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "cluster/tcp_socket.h"
+#include "os/tcp_socket.h"
 
 namespace cohort {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/private_memory.h"
+#include "os/private_memory.h"
 #include "transport/engine.h"
 
 namespace cohort {

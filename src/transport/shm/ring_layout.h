@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "cluster/shared_wait.h"
+#include "os/shared_wait.h"
 #include "transport/shm/byte_ring.h"
 
 namespace cohort {

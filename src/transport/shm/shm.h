@@ -4,8 +4,8 @@
 #include <memory>
 #include <span>
 
-#include "cluster/peer_watch.h"
-#include "cluster/shared_wait.h"
+#include "os/peer_watch.h"
+#include "os/shared_wait.h"
 #include "transport/transport.h"
 
 namespace cohort {

@@ -10,7 +10,7 @@
 #include "base/fail.h"
 #include "base/parse_integer.h"
 #include "cluster/prefix_store.h"
-#include "cluster/shared_memory.h"
+#include "os/shared_memory.h"
 #include "transport/rank_group.h"
 #include "transport/shm/shm.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "cluster/shared_memory.h"
+#include "os/shared_memory.h"
 
 namespace cohort {
 namespace {

@@ -1,0 +1,53 @@
+#include "chaos/faults/disturbance.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kPeriod = 100ms;
+constexpr auto kStoppedPart = 90ms;
+
+}  // namespace
+
+HeldProcess::HeldProcess(pid_t pid)
+    : handle_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+
+bool HeldProcess::signal(int signal) const {
+  return handle_ && ::syscall(SYS_pidfd_send_signal, handle_.get(), signal, nullptr, 0) == 0;
+}
+
+bool HeldProcess::has_ended() const {
+  pollfd ended{.fd = handle_.get(), .events = POLLIN, .revents = 0};
+  return !handle_ || ::poll(&ended, 1, 0) > 0;
+}
+
+Disturbance::Disturbance(pid_t pid, Kind kind, double seconds)
+    : process_(pid), kind_(kind), end_(Deadline::in_seconds(seconds)) {
+  tick();
+}
+
+Disturbance::~Disturbance() {
+  if (stopped_) process_.signal(SIGCONT);
+}
+
+void Disturbance::tick() {
+  if (over_) return;
+  over_ = end_.passed() || process_.has_ended();
+  const bool stop =
+      !over_ && (kind_ == Kind::freeze || (Clock::now() - start_) % kPeriod < kStoppedPart);
+  set_stopped(stop);
+}
+
+void Disturbance::set_stopped(bool stopped) {
+  if (stopped == stopped_) return;
+  stopped_ = stopped;
+  process_.signal(stopped ? SIGSTOP : SIGCONT);
+}
+
+}  // namespace cohort

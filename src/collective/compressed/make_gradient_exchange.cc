@@ -1,0 +1,38 @@
+#include <fmt/format.h>
+
+#include "base/nearest_name.h"
+#include "base/random.h"
+#include "collective/compressed/gather_exchange.h"
+#include "collective/compressed/gradient_exchange.h"
+#include "collective/compressed/lowrank_exchange.h"
+#include "collective/compressed/segment_exchange.h"
+#include "collective/compressed/whole_exchange.h"
+
+namespace cohort {
+
+std::unique_ptr<GradientExchange> make_gradient_exchange(const ExchangeOptions& options) {
+  const std::string& kind = options.compression.kind;
+  check_known("compression", kind, codec_kinds());
+  if (kind == "none") return make_whole_exchange(options);
+  if (kind == "lowrank") return make_lowrank_exchange(options);
+  if (kind == "sign" || kind == "topk") return make_gather_exchange(options);
+  return make_segment_exchange(options);
+}
+
+std::string exchange_words(const CompressionOptions& compression) {
+  const std::string& kind = compression.kind;
+  if (kind == "none") return "whole floats";
+  if (kind == "lowrank") return fmt::format("low-rank factors (rank {}), summed", compression.rank);
+  if (kind == "topk") {
+    return fmt::format("the largest {:g} % (topk), everyone to everyone", compression.ratio * 100);
+  }
+  if (kind == "sign") return "signs, everyone to everyone";
+  return fmt::format("{}, to the owner of each segment and back", kind);
+}
+
+std::uint64_t exchange_seed(const ExchangeOptions& options, int purpose) {
+  const auto rank = static_cast<std::uint64_t>(options.transport.rank());
+  return Random(options.seed, (rank << 32) + static_cast<std::uint64_t>(purpose)).next();
+}
+
+}  // namespace cohort

@@ -1,0 +1,133 @@
+#include "data/sources/csv.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/excerpt.h"
+#include "base/fail.h"
+#include "base/nearest_name.h"
+#include "data/sources/csv_reader.h"
+#include "data/sources/split.h"
+
+namespace cohort {
+namespace {
+
+struct Table {
+  TableInput input;
+  std::vector<float> features;  ///< Raw numbers, row after row.
+  Labels labels;
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(labels.texts.size()); }
+};
+
+std::size_t find_target(const std::vector<std::string>& columns, const std::string& file,
+                        const DataOptions& options) {
+  if (options.target.empty()) return columns.size() - 1;
+  check_known("the target column in " + file, options.target, columns);
+  return static_cast<std::size_t>(std::find(columns.begin(), columns.end(), options.target) -
+                                  columns.begin());
+}
+
+/// Takes the names from the first record, or makes them up: "1", "2", …
+TableInput read_columns(std::vector<std::string> columns, const std::string& file,
+                        const DataOptions& options) {
+  if (!options.header) {
+    for (std::size_t i = 0; i < columns.size(); ++i) columns[i] = std::to_string(i + 1);
+  }
+  if (columns.size() < 2) {
+    fail(ErrorCode::invalid, "{} has one column; a feature and a target are needed", file);
+  }
+  TableInput input;
+  input.header = options.header;
+  input.target_column = find_target(columns, file, options);
+  input.target = columns[input.target_column];
+  columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(input.target_column));
+  input.features = std::move(columns);
+  return input;
+}
+
+void read_row(Table& table, const std::vector<std::string>& fields, std::int64_t line) {
+  const RowPlace place{table.labels.file, line};
+  const TableInput& input = table.input;
+  if (fields.size() != input.width() + 1) {
+    fail(ErrorCode::invalid, "{}: it has {} fields, expected {}", place.text(), fields.size(),
+         input.width() + 1);
+  }
+  for (std::size_t i = 0, feature = 0; i < fields.size(); ++i) {
+    if (i != input.target_column) {
+      table.features.push_back(input.number(feature++, fields[i], place));
+      continue;
+    }
+    if (fields[i].empty()) {
+      fail(ErrorCode::invalid, "{}, column \"{}\": the target is missing", place.text(),
+           excerpt(input.target));
+    }
+    table.labels.add(fields[i], line);
+  }
+}
+
+Table read_table(const std::string& path, const DataOptions& options) {
+  Table table;
+  table.labels.file = path;
+  CsvReader reader(path);
+  std::vector<std::string> fields;
+  if (!reader.next(fields)) fail(ErrorCode::invalid, "{} is empty", path);
+  table.input = read_columns(fields, path, options);
+  if (!options.header) read_row(table, fields, reader.line());
+  while (reader.next(fields)) read_row(table, fields, reader.line());
+  if (table.rows() == 0) fail(ErrorCode::invalid, "{} has a header but no samples", path);
+  return table;
+}
+
+torch::Tensor standardised(const TableInput& input, const Table& table) {
+  torch::Tensor result =
+      torch::empty({table.rows(), static_cast<std::int64_t>(table.input.width())});
+  input.standardise(table.features, result.data_ptr<float>());
+  return result;
+}
+
+std::string listed(const std::vector<std::string>& columns) {
+  return excerpt(fmt::format("{}", fmt::join(columns, ", ")), 200);
+}
+
+void check_same_columns(const Table& train, const Table& validation) {
+  const std::vector<std::string> theirs = validation.input.columns(), ours = train.input.columns();
+  if (ours == theirs) return;
+  fail(ErrorCode::invalid, "the columns of {} ({}) are not those of {} ({})",
+       validation.labels.file, listed(theirs), train.labels.file, listed(ours));
+}
+
+}  // namespace
+
+LoadedData load_csv(const DataOptions& options, std::uint64_t seed) {
+  if (options.path.empty()) fail(ErrorCode::invalid, "csv data needs a path: the file to read");
+  Table table = read_table(options.path, options);
+  const bool cut = options.validation_path.empty();
+  check_task(options);
+  Split split{.train = all_rows(table.rows()), .validation = {}};
+  if (cut) split = split_samples(options.path, table.rows(), options.validation_fraction, seed);
+  const Targets targets(options, table.labels, split.train);
+  table.input.learn(table.features, split.train);
+
+  LoadedData data;
+  data.spec = {.input_shape = {static_cast<std::int64_t>(table.input.width())},
+               .classes = targets.classes(),
+               .outputs = targets.outputs()};
+  data.preprocessing = {table.input, targets};
+  data.train = std::make_shared<TensorDataset>(standardised(table.input, table),
+                                               targets.convert(table.labels));
+  if (cut) {
+    data.validation = std::make_shared<Subset>(data.train, std::move(split.validation));
+    data.train = std::make_shared<Subset>(data.train, std::move(split.train));
+    return data;
+  }
+  const Table validation = read_table(options.validation_path, options);
+  check_same_columns(table, validation);
+  data.validation = std::make_shared<TensorDataset>(standardised(table.input, validation),
+                                                    targets.convert(validation.labels));
+  return data;
+}
+
+}  // namespace cohort

@@ -1,0 +1,105 @@
+#include "data/sources/own_data.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "data/sources/split.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::int64_t kMostSamplesLookedAt = 10000;
+constexpr std::int64_t kSamplesAtOnce = 256;
+
+bool is_ids(const torch::Tensor& tensor) {
+  return at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false) &&
+         tensor.scalar_type() != torch::kUInt8;  // Bytes are pixels.
+}
+
+struct Range {
+  std::int64_t smallest = 0;
+  std::int64_t largest = -1;
+
+  void widen(const torch::Tensor& ids) {
+    if (!is_ids(ids) || ids.numel() == 0) return;
+    smallest = std::min(smallest, ids.min().item<std::int64_t>());
+    largest = std::max(largest, ids.max().item<std::int64_t>());
+  }
+
+  std::int64_t count(const char* what) const {
+    if (smallest < 0) {
+      fail(ErrorCode::invalid, "the dataset has the {} {}; they must count from 0", what, smallest);
+    }
+    return largest + 1;
+  }
+};
+
+struct Ids {
+  Range input;
+  Range target;
+};
+
+Ids ids_of(const Dataset& dataset) {
+  Ids ids;
+  if (const auto* tensors = dynamic_cast<const TensorDataset*>(&dataset)) {
+    ids.input.widen(tensors->input());
+    ids.target.widen(tensors->target());
+    return ids;
+  }
+  const std::int64_t samples = std::min(dataset.size(), kMostSamplesLookedAt);
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = 0; i < samples; ++i) {
+    indices.push_back(i * dataset.size() / samples);
+    if (i + 1 < samples && std::ssize(indices) < kSamplesAtOnce) continue;
+    const Batch batch = dataset.gather(indices);
+    ids.input.widen(batch.input);
+    ids.target.widen(batch.target);
+    indices.clear();
+  }
+  return ids;
+}
+
+DataSpec spec_of(const Dataset& dataset, const DataOptions& options) {
+  if (dataset.size() < 1) fail(ErrorCode::invalid, "the training set is empty");
+  const std::int64_t first = 0;
+  const Batch sample = dataset.gather({&first, 1});
+  DataSpec spec;
+  spec.input_shape = sample.input.sizes().slice(1).vec();
+  spec.tokens = is_ids(sample.input);
+  spec.classes = is_ids(sample.target);
+  if (!spec.classes) spec.outputs = sample.target.dim() > 1 ? sample.target.size(-1) : 1;
+  if (!spec.tokens && (!spec.classes || options.classes > 0)) {
+    if (spec.classes) spec.outputs = options.classes;
+    return spec;
+  }
+  const Ids ids = ids_of(dataset);
+  if (spec.tokens) spec.vocabulary = ids.input.count("token");
+  if (spec.classes) {
+    spec.outputs = options.classes > 0 ? options.classes : ids.target.count("class");
+  }
+  // Targets of tokens are tokens: one that never begins a sequence can still be predicted.
+  if (spec.tokens && spec.classes) spec.vocabulary = std::max(spec.vocabulary, spec.outputs);
+  return spec;
+}
+
+}  // namespace
+
+LoadedData load_own_data(const DataOptions& options, std::uint64_t seed) {
+  LoadedData data;
+  data.spec = spec_of(*options.own_train, options);
+  data.preprocessing.targets =
+      data.spec.classes ? Targets::counted(data.spec.outputs) : Targets::values(data.spec.outputs);
+  data.train = options.own_train;
+  data.validation = options.own_validation;
+  if (!data.validation) {
+    Split split =
+        split_samples("the dataset", data.train->size(), options.validation_fraction, seed);
+    data.validation = std::make_shared<Subset>(data.train, std::move(split.validation));
+    data.train = std::make_shared<Subset>(data.train, std::move(split.train));
+  }
+  return data;
+}
+
+}  // namespace cohort

@@ -1,0 +1,143 @@
+#include "gossip/boxes/remote_boxes.h"
+
+#include "gossip/boxes/incoming_boxes.h"
+#include "gossip/boxes/outgoing_box.h"
+#include "gossip/boxes/remote_claims.h"
+
+namespace cohort {
+namespace {
+
+std::string key_of(int rank) {
+  return "gossip/address/" + std::to_string(rank);
+}
+
+class RemoteBoxes : public PeerBoxes {
+ public:
+  RemoteBoxes(const PeerBoxesOptions& options, Engine& engine, Store& store)
+      : world_(engine.world()),
+        counter_memory_(ClaimCounter::bytes_needed(engine.world())),
+        counter_(counter_memory_.bytes(), engine.world(), options.claims),
+        incoming_(sources_of(options.topology, engine.rank(), engine.world()),
+                  options.message_bytes),
+        server_(std::in_place, engine.address().empty() ? "unix" : engine.address() + ":0",
+                [this](std::unique_ptr<RpcCall> call) { handle(std::move(call)); }) {
+    store.set(key_of(engine.rank()), server_->address());
+    const auto deadline = options.timeout.deadline();
+    for (const int peer : targets_of(options.topology, engine.rank(), engine.world())) {
+      outgoing_.try_emplace(peer, OutgoingBox::Options{.from = engine.rank(),
+                                                       .to = peer,
+                                                       .address = store.get(key_of(peer), deadline),
+                                                       .message_bytes = options.message_bytes,
+                                                       .timeout = options.timeout.usual()});
+    }
+    if (engine.rank() == 0) {
+      claims_ = std::make_unique<CountedClaims>(counter_, 0);
+    } else {
+      claims_ = make_remote_claims({.address = store.get(key_of(0), deadline),
+                                    .rank = engine.rank(),
+                                    .work = options.claims.work,
+                                    .timeout = options.timeout.usual()});
+    }
+  }
+
+  bool put(int peer, const Parcel& parcel, WhenFull when) override {
+    return outgoing_.at(peer).put(parcel, when);
+  }
+
+  double returned() override {
+    double weight = 0;
+    for (auto& [peer, box] : outgoing_) weight += box.returned();
+    return weight;
+  }
+
+  bool empty(int peer) override { return outgoing_.at(peer).empty(); }
+
+  std::optional<Box::Taken> take(int peer) override {
+    for (auto& [other, box] : outgoing_) box.advance();
+    return incoming_.take(peer);
+  }
+
+  bool idle() override {
+    bool idle = true;
+    for (auto& [peer, box] : outgoing_) idle &= box.idle();
+    return idle;
+  }
+
+  bool lost(int peer) override {
+    const auto box = outgoing_.find(peer);
+    return box != outgoing_.end() && box->second.lost();
+  }
+
+  std::optional<int> lost_peer() override {
+    for (auto& [peer, box] : outgoing_) {
+      box.ping();
+      if (box.lost()) return peer;
+    }
+    return std::nullopt;
+  }
+
+  // They notice when the server is gone.
+  void leave() noexcept override { server_.reset(); }
+
+  Claims& claims() override { return *claims_; }
+
+  std::uint64_t bytes_sent() const override {
+    std::uint64_t bytes = claims_->bytes_sent();
+    for (const auto& [peer, box] : outgoing_) bytes += box.bytes_sent();
+    return bytes;
+  }
+
+  std::uint64_t bytes_received() const override {
+    std::uint64_t bytes = claims_->bytes_received() + called_bytes_.load();
+    for (const auto& [peer, box] : outgoing_) bytes += box.bytes_received();
+    return bytes;
+  }
+
+ private:
+  // On a thread of the server.
+  void handle(std::unique_ptr<RpcCall> call) {
+    called_bytes_ += call->request().size();
+    try {
+      const RemoteHeader header = read_header(call->request());
+      switch (header.kind) {
+        case RemoteHeader::Kind::put:
+          incoming_.put(header, call);
+          break;
+        case RemoteHeader::Kind::claim:
+        case RemoteHeader::Kind::done:
+        case RemoteHeader::Kind::stop:
+          check_rank(header.from);
+          answer_claim(*call, counter_, header);
+          break;
+        case RemoteHeader::Kind::ping:
+          call->reply({});
+          break;
+      }
+    } catch (const Error& error) {
+      call->fail(error);
+    }
+  }
+
+  void check_rank(int rank) const {
+    if (rank >= 0 && rank < world_) return;
+    fail(ErrorCode::corrupt, "there is no rank {} among {}", rank, world_);
+  }
+
+  int world_;
+  PrivateMemory counter_memory_;
+  ClaimCounter counter_;  // Used on rank 0.
+  std::atomic<std::uint64_t> called_bytes_ = 0;
+  IncomingBoxes incoming_;
+  std::map<int, OutgoingBox> outgoing_;
+  std::unique_ptr<Claims> claims_;
+  std::optional<RpcServer> server_;  // Last, so that it ends before what it uses goes.
+};
+
+}  // namespace
+
+std::unique_ptr<PeerBoxes> make_remote_boxes(const PeerBoxesOptions& options, Engine& engine,
+                                             Store& store) {
+  return std::make_unique<RemoteBoxes>(options, engine, store);
+}
+
+}  // namespace cohort

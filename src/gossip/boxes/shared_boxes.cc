@@ -1,0 +1,118 @@
+#include "gossip/boxes/shared_boxes.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/fail.h"
+
+namespace cohort {
+namespace {
+
+// The region: the claims, a line for every worker, then the boxes by sender and receiver.
+struct alignas(64) Presence {
+  std::atomic<std::uint32_t> left;
+};
+
+class SharedBoxes : public PeerBoxes {
+ public:
+  SharedBoxes(const PeerBoxesOptions& options, Engine& engine)
+      : rank_(engine.rank()),
+        world_(engine.world()),
+        region_(make_region(options, engine)),
+        watch_(engine.shared_regions()->watch()),
+        counter_(region_.first(ClaimCounter::bytes_needed(world_)), world_, options.claims),
+        claims_(counter_, rank_),
+        known_lost_(static_cast<std::size_t>(world_)) {
+    const std::size_t size = Box::bytes_needed(options.message_bytes);
+    auto rest = region_.subspan(ClaimCounter::bytes_needed(world_));
+    workers_ = {reinterpret_cast<Presence*>(rest.data()), static_cast<std::size_t>(world_)};
+    rest = rest.subspan(workers_.size_bytes());
+    for (int from = 0; from < engine.world(); ++from) {
+      for (const int to : targets_of(options.topology, from, engine.world())) {
+        const Box box(rest.first(size));
+        if (from == engine.rank()) outgoing_[to] = box;
+        if (to == engine.rank()) incoming_[from] = box;
+        rest = rest.subspan(size);
+      }
+    }
+  }
+
+  bool put(int peer, const Parcel& parcel, WhenFull when) override {
+    if (lost(peer)) return false;
+    const PutResult result = outgoing_.at(peer).put(parcel, when);
+    if (!result) return false;
+    returned_ += result.returned;
+    sent_ += parcel.message.size();
+    return true;
+  }
+
+  double returned() override { return std::exchange(returned_, 0); }
+
+  bool empty(int peer) override { return outgoing_.at(peer).empty(); }
+
+  std::optional<Box::Taken> take(int peer) override {
+    auto taken = incoming_.at(peer).take();
+    if (taken) received_ += taken->message().size();
+    return taken;
+  }
+
+  bool idle() override { return true; }
+
+  bool lost(int peer) override {
+    const auto index = static_cast<std::size_t>(peer);
+    if (!known_lost_[index]) {
+      known_lost_[index] =
+          workers_[index].left.load(std::memory_order_relaxed) != 0 || watch_.is_dead(peer);
+    }
+    return known_lost_[index];
+  }
+
+  std::optional<int> lost_peer() override {
+    for (int peer = 0; peer < world_; ++peer) {
+      if (peer != rank_ && lost(peer)) return peer;
+    }
+    return std::nullopt;
+  }
+
+  void leave() noexcept override {
+    workers_[static_cast<std::size_t>(rank_)].left.store(1, std::memory_order_relaxed);
+  }
+
+  Claims& claims() override { return claims_; }
+  std::uint64_t bytes_sent() const override { return sent_; }
+  std::uint64_t bytes_received() const override { return received_; }
+
+ private:
+  static std::span<std::byte> make_region(const PeerBoxesOptions& options, Engine& engine) {
+    std::size_t boxes = 0;
+    for (int from = 0; from < engine.world(); ++from) {
+      boxes += targets_of(options.topology, from, engine.world()).size();
+    }
+    const std::size_t bytes = ClaimCounter::bytes_needed(engine.world()) +
+                              static_cast<std::size_t>(engine.world()) * sizeof(Presence) +
+                              boxes * Box::bytes_needed(options.message_bytes);
+    return engine.shared_regions()->region(bytes, options.timeout.deadline());
+  }
+
+  int rank_;
+  int world_;
+  std::span<std::byte> region_;
+  PeerWatch watch_;
+  ClaimCounter counter_;
+  CountedClaims claims_;
+  std::span<Presence> workers_;
+  std::vector<bool> known_lost_;
+  std::map<int, Box> outgoing_;
+  std::map<int, Box> incoming_;
+  double returned_ = 0;
+  std::uint64_t sent_ = 0;
+  std::uint64_t received_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<PeerBoxes> make_shared_boxes(const PeerBoxesOptions& options, Engine& engine) {
+  return std::make_unique<SharedBoxes>(options, engine);
+}
+
+}  // namespace cohort

@@ -1,0 +1,94 @@
+#include "model/layers/layer_plan.h"
+
+#include <span>
+
+#include "base/checked.h"
+#include "base/excerpt.h"
+#include "base/memory_room.h"
+#include "model/layers/layer_table.h"
+
+namespace cohort {
+namespace {
+
+/// Four tebibytes of floats: of a sample on its way, or of weights.
+constexpr std::int64_t kMostFloats = std::int64_t{1} << 40;
+
+/// Their product. Fails where it is too large.
+std::int64_t checked_floats(const LayerPlan& layer, const char* what,
+                            std::span<const std::int64_t> sizes) {
+  const auto floats = checked_product(sizes);
+  if (floats && *floats <= kMostFloats) return *floats;
+  fail_layer(layer, "its {} would be {} floats, more than any machine has room for", what,
+             excerpt(fmt::format("{}", fmt::join(sizes, "x"))));
+}
+
+std::int64_t weights_of(const std::vector<LayerPlan>& layers) {
+  std::int64_t sum = 0;
+  for (const LayerPlan& layer : layers) sum += layer.weights + weights_of(layer.nested);
+  return sum;
+}
+
+void check_end(const Shape& end, const DataSpec& spec) {
+  Shape wanted{{spec.outputs}, false};
+  if (spec.tokens) wanted.sizes = {spec.input_shape.at(0), spec.outputs};
+  if (end == wanted) return;
+  const char* what = spec.classes ? "classes" : "values to predict";
+  if (end.sizes.size() == wanted.sizes.size() && !end.tokens) {
+    fail(ErrorCode::invalid, "the network ends in {} outputs but the data has {} {}",
+         end.sizes.back(), spec.outputs, what);
+  }
+  fail(ErrorCode::invalid,
+       "the network ends in the shape {} but the data has {} {}, so it must end in {}; a linear "
+       "layer at the end (after a flatten, where the input is an image) gives that",
+       to_string(end), spec.outputs, what, to_string(wanted));
+}
+
+}  // namespace
+
+void count_weights(LayerPlan& layer, std::initializer_list<std::int64_t> sizes) {
+  layer.weights += checked_floats(layer, "weights", std::span(sizes.begin(), sizes.size()));
+}
+
+void require_embedded(const LayerPlan& layer) {
+  if (layer.input.tokens) {
+    fail_layer(layer, "it gets {}; put an embedding layer before it", to_string(layer.input));
+  }
+}
+
+void require_positive(const LayerPlan& layer, const char* key, std::int64_t value,
+                      const char* hint) {
+  if (value <= 0) fail_layer(layer, "{} = {} is not possible; {}", key, value, hint);
+}
+
+std::vector<LayerPlan> plan_layers(const std::vector<LayerOptions>& layers, const Shape& input,
+                                   const DataSpec& spec, const std::string& prefix) {
+  std::vector<LayerPlan> plans;
+  Shape shape = input;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    LayerPlan layer;
+    layer.number = fmt::format("{}{}", prefix, i + 1);
+    layer.type = &layer_type(layers[i].type, "layer " + layer.number);
+    layer.options = layers[i];
+    layer.input = shape;
+    layer.output = shape;
+    layer.type->plan(layer, spec);
+    checked_floats(layer, "output", layer.output.sizes);
+    shape = layer.output;
+    plans.push_back(std::move(layer));
+  }
+  return plans;
+}
+
+std::vector<LayerPlan> plan_network(const std::vector<LayerOptions>& layers, const DataSpec& spec) {
+  if (layers.empty()) {
+    fail(ErrorCode::invalid, "the model's list of layers is empty; it needs at least one layer");
+  }
+  auto plans = plan_layers(layers, Shape{spec.input_shape, spec.tokens}, spec);
+  check_end(plans.back().output, spec);
+  const auto weights = static_cast<std::uint64_t>(weights_of(plans));
+  check_memory_room(fmt::format("the model with its {} parameters", weights),
+                    weights * sizeof(float));
+  return plans;
+}
+
+}  // namespace cohort

@@ -1,0 +1,67 @@
+#include "os/file_lock.h"
+
+#include <cohort/error.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "base/files.h"
+
+namespace cohort {
+namespace {
+
+Deadline soon() {
+  return Deadline::in_seconds(60);
+}
+
+TEST(FileLock, IsHeldByOneAtATime) {
+  const TemporaryFolder folder;
+  std::optional<FileLock> first(std::in_place, folder.path() / "lock", soon());
+  EXPECT_THROW(FileLock(folder.path() / "lock", Deadline::in(Duration::zero())), Error);
+  first.reset();
+  EXPECT_NO_THROW(FileLock(folder.path() / "lock", Deadline::in(Duration::zero())));
+}
+
+TEST(FileLock, IsWaitedFor) {
+  const TemporaryFolder folder;
+  std::atomic<bool> free = false;
+  std::optional<FileLock> first(std::in_place, folder.path() / "lock", soon());
+  std::thread other([&] {
+    const FileLock second(folder.path() / "lock", soon());
+    EXPECT_TRUE(free);
+  });
+  free = true;
+  first.reset();
+  other.join();
+}
+
+TEST(FileLock, WaitsNoLongerThanItIsWanted) {
+  const TemporaryFolder folder;
+  const FileLock held(folder.path() / "lock", soon());
+  int asked = 0;
+  try {
+    const FileLock second(folder.path() / "lock", soon(), [&] { return ++asked == 3; });
+    ADD_FAILURE() << "two have it";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::cancelled);
+  }
+  EXPECT_EQ(asked, 3);
+}
+
+TEST(FileLock, OfAProcessThatDiedIsFree) {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const FileLock held(folder.path() / "lock", soon());
+    ::_exit(0);  // Destroys nothing.
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_NO_THROW(FileLock(folder.path() / "lock", Deadline::in(Duration::zero())));
+}
+
+}  // namespace
+}  // namespace cohort

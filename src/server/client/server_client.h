@@ -1,0 +1,169 @@
+#pragma once
+
+#include <cohort/job.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/timeout.h"
+#include "cluster/store.h"
+#include "cluster/work_board.h"
+#include "compression/codec.h"
+#include "compression/worker_momentum.h"
+#include "server/memory/shard_parts.h"
+
+namespace cohort {
+
+struct ClientOptions {
+  int worker = 0;
+  int servers = 1;
+  std::int64_t epoch = 0;  ///< Of the membership; servers refuse requests of another one.
+  std::size_t dense = 0;   ///< Floats of the model outside tables.
+  std::vector<MatrixShape> matrices = {};  ///< Within them.
+  using Table = TableSize;
+  std::vector<Table> tables = {};
+  CompressionOptions compression;
+  WorkerMomentum momentum = {};  ///< Of ErrorFeedback.
+  std::uint64_t seed = 0;
+  bool share_memory = true;  ///< With servers of this host; otherwise everything goes by gRPC.
+  int cores = 1;             ///< That the local ranks may use.
+  Timeout timeout;           ///< For any one answer.
+  /// Models travel in parts of so many bytes, each of which is answered.
+  std::size_t model_part_bytes = 64 << 20;
+};
+
+/// A model with the slots of the servers' optimizer, as the servers keep it together. It is large
+/// and read again and again: whoever fills one uses the vectors it has.
+struct ServerModel {
+  struct Part {
+    std::vector<float> values = {};
+    std::vector<std::vector<float>> slots = {};  ///< One per Optimizer::slots(); empty: all zero.
+  };
+  Part dense = {};
+  std::vector<Part> tables = {};  ///< Whole, as ClientOptions::tables.
+  std::uint64_t version = 0;      ///< Updates made so far; of several servers the smallest.
+  WorkLeft work = {};             ///< Where work is handed out.
+};
+
+/// What a worker wants of all servers at once; see RequestHeader.
+struct Exchange {
+  bool push = false;
+  bool pull = false;
+  bool claim = false;
+  bool hold = false;
+  bool apply = false;
+  bool want_norm = false;
+  bool stop = false;
+  bool save = false;
+  bool finished = false;
+  bool exact = false;
+  double lr = 0;
+  double loss = 0;
+  double scale = 1;
+
+  struct Rows {
+    std::vector<std::uint32_t> rows;  ///< Ascending, each once.
+    std::vector<float> values;
+  };
+  std::vector<Rows> rows = {};     ///< push: of every table; or empty.
+  std::vector<Claim> pieces = {};  ///< push: the work it is of; told when it is made again.
+};
+
+/// A push that not all servers have answered, by server, as bytes: each of them may have applied it
+/// or not. Empty: there is none. It is made again in the next group of workers.
+using UnansweredPush = std::vector<std::vector<std::byte>>;
+
+/// What the two ends of compressed messages remember of them, as far as it is one worker's; empty
+/// where nothing is compressed. What stands place by place is of all servers together, so that
+/// another number of them can go on from it.
+struct LinkMemory {
+  std::vector<float> rest = {};      ///< What pushes have left out so far: `dense` floats, or none.
+  std::vector<float> velocity = {};  ///< See ErrorFeedback.
+  std::vector<float> has = {};       ///< The parameters that the servers know the worker to have.
+  struct Codecs {
+    CodecMemory worker = {};  ///< Of what is pushed,
+    CodecMemory server = {};  ///< and of what is pulled.
+    bool operator==(const Codecs&) const = default;
+  };
+  std::vector<Codecs> codecs = {};  ///< By server.
+
+  bool empty() const { return codecs.empty(); }
+  bool operator==(const LinkMemory&) const = default;
+};
+
+struct ExchangeReply {
+  double loss = 0;
+  bool stop = false;
+  bool save = false;  ///< Somebody who has pushed wants a checkpoint of it.
+  int diverged_rank = -1;
+  double square_sum = 0;            ///< Over all shards.
+  std::uint64_t staleness = 0;      ///< The largest of the shards'.
+  bool dropped = false;             ///< By at least one shard.
+  double held_seconds = 0;          ///< The longest wait for other workers.
+  std::optional<Claim> claim = {};  ///< Nothing: there is no work left (where one was wanted).
+};
+
+/// A worker's end of the parameter servers. Servers of the same host read what is pushed, and write
+/// what is pulled, in this worker's memory; nothing is copied to be sent.
+class ServerClient {
+ public:
+  /// Finds the servers through the store. All workers do so.
+  ServerClient(const ClientOptions& options, Store& store);
+  ~ServerClient();
+
+  /// Whether the servers have a model already, from before this group of workers was formed.
+  bool has_model();
+
+  /// Worker 0, before anybody's first exchange, where the servers have none: the first model.
+  void initialise(const ServerModel& model);
+
+  /// The servers' whole model. Of each server it is what it was between two updates; others may
+  /// push meanwhile. Any worker, at any time between its exchanges.
+  void read_model(ServerModel& model);
+
+  /// Updates the servers had made when this worker last heard of them; the smallest of several.
+  std::uint64_t version() const;
+
+  std::span<float> outgoing() const;  ///< What a push brings: `dense` floats.
+  std::span<float> incoming() const;  ///< What the last pull brought: `dense` floats.
+
+  /// Returns when all servers have answered. Throws Error naming the server: peer_lost when it is
+  /// gone, timeout, or what it refused the request with.
+  ExchangeReply exchange(const Exchange& exchange);
+
+  /// The push of the exchange that has thrown, if it was one; not of sync ones, which servers undo.
+  const UnansweredPush& unanswered() const;
+  /// The same of what outgoing() has now, which was never pushed.
+  UnansweredPush unsent(const Exchange& push);
+
+  /// Makes the push of an earlier group again, before anything else is pushed or claimed by anybody
+  /// in this one: servers that have it do not apply it again. What outgoing() has is lost.
+  void push_again(const UnansweredPush& push);
+
+  /// What both ends remember of this worker's messages. Between its exchanges.
+  LinkMemory memory();
+
+  /// Goes on from what memory() returned when the servers' model was what it is now: after a pull,
+  /// before anything is pushed. What does not fit (another number of servers, another codec) is
+  /// left out.
+  void recall(const LinkMemory& memory);
+
+  /// Rows as they are on the servers now, in the order asked for.
+  void pull_rows(std::size_t table, std::span<const std::uint32_t> rows, std::span<float> values);
+
+  std::uint64_t bytes_sent() const;
+  std::uint64_t bytes_received() const;
+
+  /// Tells the servers that this worker is gone; where an exchange has failed, that it returns in
+  /// the next group with what it has taken. Does not throw.
+  void close() noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,201 @@
+// A worker's end of what concerns the whole model: giving the first one, and reading it.
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "server/client/server_client_state.h"
+#include "server/wire/float_list.h"
+#include "server/wire/message_bytes.h"
+
+namespace cohort {
+namespace {
+
+/// One after the other, all that a part of the model is made of: visit(values of all, begin, count)
+/// for values and slots, of `slots` each.
+template <class Part, class Visit>
+void visit_part(Part& part, std::size_t begin, std::size_t count, Visit&& visit) {
+  visit(part.values, begin, count);
+  for (auto& slot : part.slots) visit(slot, begin, count);
+}
+
+/// In the order of ModelMessage.
+template <class Model, class Visit>
+void visit_model(Model& model, const ServerState& state, Visit&& visit) {
+  visit_part(model.dense, state.dense_begin, state.shape.dense, visit);
+  for (std::size_t table = 0; table < state.shape.tables.size(); ++table) {
+    const TableShape& shape = state.shape.tables[table];
+    visit_part(model.tables[table], std::size_t{shape.first_row} * shape.width, shape.floats(),
+               visit);
+  }
+}
+
+void check_part(const std::string& what, const ServerModel::Part& part, std::size_t floats,
+                std::size_t slots) {
+  const auto fits = [&](const auto& values) { return values.size() == floats; };
+  if (fits(part.values) && part.slots.size() == slots && std::ranges::all_of(part.slots, fits)) {
+    return;
+  }
+  fail(ErrorCode::invalid,
+       "the first model has {} floats and {} slots {}; {} floats and {} slots of that size are "
+       "wanted",
+       part.values.size(), part.slots.size(), what, floats, slots);
+}
+
+void check_model(const ServerModel& model, const ClientOptions& options) {
+  const std::size_t slots = model.dense.slots.size();
+  check_part("outside tables", model.dense, options.dense, slots);
+  if (model.tables.size() != options.tables.size()) {
+    fail(ErrorCode::invalid, "the first model has {} tables; {} are wanted", model.tables.size(),
+         options.tables.size());
+  }
+  for (std::size_t table = 0; table < options.tables.size(); ++table) {
+    const TableSize& size = options.tables[table];
+    check_part(fmt::format("in table {}", table), model.tables[table],
+               std::size_t{size.rows} * size.width, slots);
+  }
+}
+
+void resize_part(ServerModel::Part& part, std::size_t floats, std::size_t slots) {
+  part.values.resize(floats);
+  part.slots.resize(slots);
+  for (auto& slot : part.slots) slot.resize(floats);
+}
+
+/// Gives `model` the size that it has on the servers together, as one of them tells it.
+void resize_model(ServerModel& model, const ModelMessage& head, const ServerState& state,
+                  const ClientOptions& options) {
+  constexpr std::size_t kMostSlots = 16;
+  if (head.slots > kMostSlots || head.shape.floats() != state.shape.floats()) {
+    fail(ErrorCode::corrupt, "it has a model of {} floats and {} slots instead of {} floats",
+         head.shape.floats(), head.slots, state.shape.floats());
+  }
+  resize_part(model.dense, options.dense, head.slots);
+  model.tables.resize(options.tables.size());
+  for (std::size_t table = 0; table < options.tables.size(); ++table) {
+    const TableSize& size = options.tables[table];
+    resize_part(model.tables[table], std::size_t{size.rows} * size.width, head.slots);
+  }
+}
+
+}  // namespace
+
+Bytes ServerClient::State::head_of(WireKind kind) const {
+  WireHead head{.kind = kind};
+  head.header.epoch = options.epoch;
+  head.header.worker = options.worker;
+  Bytes bytes;
+  write_request(bytes, head, {}, {});
+  return bytes;
+}
+
+ReplyHeader ServerClient::State::look(ServerState& state) {
+  const Bytes reply = state.calls->call({head_of(WireKind::look)}, deadline());
+  const ReplyHeader header = read_reply(reply).header;
+  state.heard = header.version;
+  return header;
+}
+
+std::size_t ServerClient::State::part_floats() const {
+  return std::max<std::size_t>(options.model_part_bytes / sizeof(float), 1);
+}
+
+void ServerClient::State::give_part(const ServerModel& model, int server, ServerState& state) {
+  FloatList<const float> list;
+  visit_model(model, state, [&](const auto& values, std::size_t begin, std::size_t count) {
+    list.add(std::span<const float>(values).subspan(begin, count));
+  });
+  Bytes head = head_of(WireKind::initialise);
+  append(head, std::uint64_t{list.size()});
+  write_model(head, {.version = model.version,
+                     .slots = model.dense.slots.size(),
+                     .work = server == 0 ? model.work : WorkLeft(),
+                     .shape = state.shape});
+  state.calls->call({head}, deadline());
+  std::size_t begin = 0;
+  do {
+    const std::size_t count = std::min(part_floats(), list.size() - begin);
+    Bytes part = head_of(WireKind::give_part);
+    write_model_part(part, {.begin = begin, .count = count});
+    MessageParts parts = {part};
+    for (const auto span : list.part(begin, count)) parts.push_back(std::as_bytes(span));
+    state.calls->call(parts, deadline());
+    begin += count;
+  } while (begin < list.size());
+  state.heard = model.version;
+}
+
+void ServerClient::State::read_floats(ServerModel& model, const ModelMessage& head,
+                                      ServerState& state) {
+  const std::size_t total = state.shape.floats() * (1 + head.slots);
+  FloatList<float> list;
+  visit_model(model, state, [&](auto& values, std::size_t begin, std::size_t count) {
+    list.add(std::span<float>(values).subspan(begin, count));
+  });
+  if (state.model_memory.size() > 0) {
+    if (total > state.model_memory.size() / sizeof(float)) {
+      fail(ErrorCode::corrupt, "its model has grown to {} floats", total);
+    }
+    list.put(0, {reinterpret_cast<const float*>(state.model_memory.data()), total});
+    return;
+  }
+  for (std::size_t begin = 0; begin < total; begin += part_floats()) {
+    const std::size_t count = std::min(part_floats(), total - begin);
+    Bytes wanted = head_of(WireKind::read_part);
+    write_model_part(wanted, {.begin = begin, .count = count});
+    const Bytes reply = state.calls->call({wanted}, deadline());
+    MessageReader reader(read_reply(reply).rest);
+    const auto part = reader.take_all<float>(count);
+    if (!reader.rest().empty()) fail(ErrorCode::corrupt, "it sent more of its model than asked");
+    list.put(begin, part);
+  }
+}
+
+bool ServerClient::has_model() {
+  bool all = true;
+  state_->for_all([&](int, ServerState& state) { all = state_->look(state).has_model && all; });
+  return all;
+}
+
+void ServerClient::initialise(const ServerModel& model) {
+  check_model(model, state_->options);
+  state_->for_all([&](int server, ServerState& state) { state_->give_part(model, server, state); });
+}
+
+void ServerClient::read_model(ServerModel& model) {
+  std::vector<std::unique_ptr<RpcClient::Pending>> pending;
+  const Bytes head = state_->head_of(WireKind::read);
+  std::vector<std::string> paths(state_->servers.size());
+  state_->for_all([&](int server, ServerState& state) {
+    const auto index = static_cast<std::size_t>(server);
+    if (state_->shares_memory(state_->addresses[index])) {
+      if (state.model_memory.size() == 0) {
+        const std::size_t floats = state_->look(state).model_floats;
+        state.model_memory = SharedMemory::create(std::max<std::size_t>(floats, 1) * sizeof(float));
+      }
+      paths[index] = state.model_memory.path();
+    }
+    const auto path = std::as_bytes(std::span(paths[index].data(), paths[index].size()));
+    pending.push_back(state.calls->start({head, path}, state_->deadline()));
+  });
+  std::optional<std::uint64_t> version;
+  state_->for_all([&](int server, ServerState& state) {
+    const Bytes& reply = pending[static_cast<std::size_t>(server)]->wait();
+    ModelMessage part = read_model_message(read_reply(reply).rest);
+    resize_model(model, part, state, state_->options);
+    state_->read_floats(model, part, state);
+    if (server == 0) model.work = std::move(part.work);
+    state.heard = part.version;
+    version = std::min(part.version, version.value_or(part.version));
+  });
+  model.version = version.value_or(0);
+}
+
+std::uint64_t ServerClient::version() const {
+  std::optional<std::uint64_t> smallest;
+  for (const ServerState& state : state_->servers) {
+    smallest = std::min(state.heard, smallest.value_or(state.heard));
+  }
+  return smallest.value_or(0);
+}
+
+}  // namespace cohort

@@ -1,0 +1,128 @@
+// What a worker's request refers to stays until it is answered, whatever the worker does meanwhile.
+
+#include "server/door/memory_door.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace cohort {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr std::size_t kDense = 2;
+constexpr std::size_t kSideBytes = 1 << 16;
+
+/// A worker of the server's host, without the client that it would use.
+class Neighbour {
+ public:
+  Neighbour(int worker, MemoryDoor& door)
+      : worker_(worker),
+        door_(door),
+        bell_memory_(SharedMemory::attach(door.path())),
+        slot_(Door(bell_memory_).slot(worker)),
+        floats_(SharedMemory::create(2 * whole_lines(kDense) * sizeof(float) + sizeof(float))) {
+    greet();
+  }
+
+  /// Also a second time, with other memory for its messages.
+  void greet() {
+    SharedMemory fresh = SharedMemory::create(kSideBytes);
+    door_.greet(worker_, {.pid = ::getpid(),
+                          .floats_path = floats_.path(),
+                          .floats = kDense,
+                          .side_path = fresh.path()});
+    side_ = std::move(fresh);
+  }
+
+  void push(float dense, std::vector<std::uint32_t> rows, std::vector<float> values) {
+    auto* floats = reinterpret_cast<float*>(floats_.data());
+    floats[0] = floats[1] = dense;
+    RequestHeader header;
+    header.worker = worker_;
+    header.push = true;
+    header.lr = 1;
+    header.sequence = ++sequence_;
+    const RowsPushed pushed{.table = 0, .rows = rows, .values = values};
+    std::vector<std::byte> message;
+    write_request(message, {.header = header}, {&pushed, 1}, {});
+    std::memcpy(side_.data(), message.data(), message.size());
+    slot_.request_bytes = message.size();
+    slot_.posted.fetch_add(1, std::memory_order_release);
+    door_.take_all();
+  }
+
+  bool is_answered() const { return slot_.answered.load() == slot_.posted.load(); }
+
+ private:
+  int worker_;
+  MemoryDoor& door_;
+  SharedMemory bell_memory_;
+  DoorSlot& slot_;
+  SharedMemory floats_;
+  SharedMemory side_;
+  std::uint64_t sequence_ = 0;
+};
+
+/// A server whose update takes the pushes of two workers: two dense floats, a table of four rows.
+struct Quorum {
+  Quorum() : desk(options()), door(2, desk) {
+    const std::vector<float> zeros(kDense + 4);
+    ModelMessage model;
+    model.shape = {
+        .dense = kDense, .tables = {{.first_row = 0, .end_row = 4, .width = 1}}, .matrices = {}};
+    model.floats = zeros;
+    desk.initialise(model);
+  }
+
+  static ServerOptions options() {
+    ServerOptions options;
+    options.rules.workers = 2;
+    options.rules.consistency = ShardRules::Consistency::quorum;
+    options.rules.quorum = 2;
+    options.rules.optimizer = {.kind = "sgd"};
+    return options;
+  }
+
+  std::vector<float> floats() const {
+    std::vector<float> all(desk.shard()->floats());
+    desk.shard()->copy_to(all);
+    return all;
+  }
+
+  ServerDesk desk;
+  MemoryDoor door;
+};
+
+TEST(MemoryDoor, RowsOfAPushThatWaitsStayWhenItsWorkerGreetsAgain) {
+  Quorum server;
+  Neighbour first(0, server.door), second(1, server.door);
+  second.push(2, {1, 3}, {10, 20});
+  EXPECT_FALSE(second.is_answered());
+  second.greet();
+  first.push(1, {0, 3}, {1, 2});
+  EXPECT_TRUE(first.is_answered() && second.is_answered());
+  EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
+}
+
+// As a worker does that has waited too long, and is then asked for by the next group.
+TEST(MemoryDoor, APushThatWaitsCountsWithItsRowsWhenItsWorkerLeaves) {
+  Quorum server;
+  Neighbour first(0, server.door);
+  {
+    Neighbour second(1, server.door);
+    second.push(2, {1, 3}, {10, 20});
+    server.desk.leave(1, LeftWork::kept);
+  }
+  first.push(1, {0, 3}, {1, 2});
+  std::vector<float> floats = server.floats();
+  const float of_one = floats[2];  // How much one push of fewer workers counts is another's test.
+  EXPECT_LT(of_one, 0);
+  for (float& value : floats) value /= of_one;
+  EXPECT_THAT(floats, ElementsAre(3, 3, 1, 10, 0, 22));
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,153 @@
+#include "server/door/run_server.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "cluster/host_id.h"
+#include "server/client/server_link.h"
+#include "server/door/memory_door.h"
+#include "server/door/other_servers.h"
+#include "server/door/replica_link.h"
+#include "server/door/rpc_door.h"
+#include "server/door/server_desk.h"
+
+namespace cohort {
+namespace {
+
+// How often a server that has nothing to do looks whether somebody is gone.
+constexpr auto kLookAround = std::chrono::milliseconds(100);
+
+/// Another server that this one cannot go on without does not answer: a change could not be copied,
+/// or nobody can say what a lost worker has pushed. The server ends its service, which its workers
+/// notice. It has not failed: the next group has a server in its place and in that of the one that
+/// is lost, and workers make again what got no answer. Not an Error: those are answers.
+struct ServerLost {
+  Error error;
+};
+
+class Server {
+ public:
+  Server(const ServerOptions& options, Store& store)
+      : options_(options),
+        store_(store),
+        desk_(options),
+        memory_(options.rules.workers, desk_),
+        rpc_(options, desk_, memory_),
+        wait_(WaitPolicy::for_ranks(options.rules.workers + 1, options.cores)),
+        appear_by_(Deadline::in(std::max(options.timeout, options.appear))) {
+    store.set(
+        server_key(options.server),
+        to_text(ServerAddress{
+            .host = host_id(), .pid = ::getpid(), .rpc = rpc_.address(), .door = memory_.path()}));
+  }
+
+  ServerResult run() {
+    try {
+      serve();
+    } catch (const ServerLost& lost) {
+      log_warn("server {} ends with its group: {}", options_.server, lost.error.what());
+    }
+    ServerResult result;
+    if (const Shard* shard = desk_.shard()) {
+      result.counts = shard->counts();
+      result.version = shard->version();
+    }
+    return result;
+  }
+
+ private:
+  void serve() {
+    if (options_.replicas > 1) replicate();
+    while (!desk_.all_have_left()) {
+      const auto has_visitors = [&] { return memory_.has_visitors() || rpc_.has_visitors(); };
+      // Those who come by gRPC bring a thread that needs the core.
+      if (!memory_came_ || !wait_.look_often(has_visitors)) {
+        wait_.sleep_until(memory_.bell(), has_visitors, Deadline::in(kLookAround), [] {});
+      }
+      take_all();
+      if (Clock::now() >= look_around_at_ && !look_around()) return;
+    }
+  }
+
+  void take_all() {
+    memory_came_ = memory_.has_visitors();
+    rpc_.take_all();
+    memory_.take_all();
+  }
+
+  void replicate() {
+    if (options_.servers < 2 || options_.memory.empty() || options_.replica_memory.empty()) {
+      fail(ErrorCode::invalid,
+           "server {} shall have a copy; that needs two servers at least and lasting memory",
+           options_.server);
+    }
+    try {
+      replica_ = std::make_unique<ReplicaLink>(options_, store_);
+    } catch (const Error& error) {
+      throw ServerLost{error};
+    }
+    desk_.replicate_by([this](const ShardMemory& memory, ReplicaMessage::Kind kind) {
+      try {
+        replica_->send(memory, kind);
+      } catch (const Error& error) {
+        throw ServerLost{error};
+      }
+    });
+  }
+
+  /// False when the server shall end.
+  bool look_around() {
+    look_around_at_ = Clock::now() + kLookAround;
+    for (int dead = rpc_.dead_worker(); dead >= 0; dead = rpc_.dead_worker()) {
+      log_warn("server {}: worker {} is gone", options_.server, dead);
+      take_all();  // What it has sent counts, as it does on other servers.
+      desk_.leave(dead, work_of_lost(dead));
+    }
+    if (options_.give_up && options_.give_up()) return false;
+    if (!appear_by_.passed()) return true;
+    for (int worker = 0; worker < options_.rules.workers; ++worker) {
+      if (rpc_.has_come(worker)) continue;
+      fail(ErrorCode::timeout, "worker {} did not come to server {} in time", worker,
+           options_.server);
+    }
+    return true;
+  }
+
+  /// Of a worker that no server takes anything from any more.
+  LeftWork work_of_lost(int worker) {
+    const bool waits_for_all = options_.rules.consistency == ShardRules::Consistency::sync;
+    if (options_.servers < 2 || !desk_.hands_out_work() || waits_for_all)
+      return LeftWork::handed_out;
+    try {
+      const bool others_have_more = others_.newest_push(worker) > desk_.newest_push(worker);
+      return others_have_more ? LeftWork::done : LeftWork::handed_out;
+    } catch (const Error& error) {
+      // What has come of it stays. The next group finds out what becomes of its work.
+      desk_.leave(worker, LeftWork::kept);
+      throw ServerLost{error};
+    }
+  }
+
+  ServerOptions options_;
+  Store& store_;
+  OtherServers others_{options_, store_};
+  std::unique_ptr<ReplicaLink> replica_;
+  ServerDesk desk_;
+  MemoryDoor memory_;
+  RpcDoor rpc_;
+  SharedWait wait_;
+  Deadline appear_by_;
+  bool memory_came_ = false;  // The last visitors, or some of them, came through the memory.
+  Clock::time_point look_around_at_ = Clock::now() + kLookAround;
+};
+
+}  // namespace
+
+ServerResult run_server(const ServerOptions& options, Store& store) {
+  return Server(options, store).run();
+}
+
+}  // namespace cohort

@@ -1,0 +1,121 @@
+#include "server/memory/work_area.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+
+#include "base/fail.h"
+
+namespace cohort {
+namespace {
+
+constexpr int kBits = 7;
+constexpr std::uint8_t kMore = 1 << kBits;
+constexpr std::size_t kMostBytes = 10;  // Of one number.
+
+/// Small numbers of either sign become small ones without.
+std::uint64_t folded(std::int64_t number) {
+  const auto bits = static_cast<std::uint64_t>(number) << 1;
+  return number < 0 ? ~bits : bits;
+}
+
+std::int64_t unfolded(std::uint64_t bits) {
+  const auto half = static_cast<std::int64_t>(bits >> 1);
+  return (bits & 1) != 0 ? ~half : half;
+}
+
+[[noreturn]] void fail_corrupt() {
+  fail(ErrorCode::corrupt, "a server's memory has no list of work that could be read");
+}
+
+/// Takes a number from the front of `bytes`.
+std::uint64_t take_number(std::span<const std::byte>& bytes) {
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < std::min(bytes.size(), kMostBytes); ++i) {
+    const auto byte = std::to_integer<std::uint8_t>(bytes[i]);
+    number |= static_cast<std::uint64_t>(byte & (kMore - 1)) << (kBits * i);
+    if (byte >= kMore) continue;
+    bytes = bytes.subspan(i + 1);
+    return number;
+  }
+  fail_corrupt();
+}
+
+}  // namespace
+
+WorkArea::WorkArea(std::span<std::byte> memory) : memory_(memory) {}
+
+/// Returns where the next piece stands.
+std::size_t WorkArea::put(std::size_t at, const Claim& claim) {
+  const auto room = pieces();
+  if (room.size() - at < 2 * kMostBytes) {
+    fail(ErrorCode::no_space,
+         "more work was handed out and never pushed than {} MiB can tell of; let workers push more "
+         "often (strategy.every, strategy.local_steps)",
+         room.size() >> 20);
+  }
+  const std::int64_t number = claim.step * header().parts + claim.part;
+  for (std::uint64_t bits : {folded(number - *end_), folded(claim.taken_by)}) {
+    for (; bits >= kMore; bits >>= kBits) {
+      room[at++] = std::byte{static_cast<std::uint8_t>(bits | kMore)};
+    }
+    room[at++] = std::byte{static_cast<std::uint8_t>(bits)};
+  }
+  end_ = number + 1;
+  return at;
+}
+
+void WorkArea::write(const WorkLeft& work) {
+  header() = {.next = work.next, .parts = work.parts, .written = 0, .bytes = 0};
+  end_ = 0;
+  std::size_t at = 0;
+  for (const Claim& piece : work.again) at = put(at, piece);
+  header().written = header().bytes = at;
+}
+
+void WorkArea::note(const Claim& claim) {
+  if (!end_) end_ = visit_pieces([](std::int64_t, int, bool) {});
+  const std::size_t at = put(header().bytes, claim);
+  // No other store may move across this one.
+  std::atomic_ref(header().bytes).exchange(at, std::memory_order_acq_rel);
+}
+
+template <class Visit>
+std::int64_t WorkArea::visit_pieces(Visit&& visit) const {
+  const Header& from = header();
+  if (from.bytes > pieces().size() || from.written > from.bytes) fail_corrupt();
+  std::span<const std::byte> rest = pieces().first(from.bytes);
+  const std::size_t noted = from.bytes - from.written;
+  std::int64_t end = 0;
+  while (!rest.empty()) {
+    const bool was_noted = rest.size() <= noted;
+    const auto distance = static_cast<std::uint64_t>(unfolded(take_number(rest)));
+    const auto number = static_cast<std::int64_t>(static_cast<std::uint64_t>(end) + distance);
+    if (number < 0 || number == std::numeric_limits<std::int64_t>::max()) fail_corrupt();
+    visit(number, static_cast<int>(unfolded(take_number(rest))), was_noted);
+    end = number + 1;
+  }
+  return end;
+}
+
+WorkLeft WorkArea::read() const {
+  WorkLeft work{.next = header().next, .parts = header().parts, .again = {}};
+  if (work.parts == 0) work.parts = 1;
+  if (work.parts < 0) fail_corrupt();
+  visit_pieces([&](std::int64_t number, int taken_by, bool was_noted) {
+    const Claim piece{.step = number / work.parts,
+                      .part = static_cast<int>(number % work.parts),
+                      .taken_by = taken_by};
+    if (was_noted && number < work.next) {  // Of `again`, where it stands already.
+      const auto place = std::ranges::lower_bound(work.again, piece);
+      if (place == work.again.end() || *place != piece) fail_corrupt();
+      *place = piece;
+      return;
+    }
+    if (was_noted && number != work.next++) fail_corrupt();
+    work.again.push_back(piece);
+  });
+  return work;
+}
+
+}  // namespace cohort

@@ -1,0 +1,114 @@
+#include "server/shard/shard_model.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/fail.h"
+#include "base/failpoint.h"
+#include "optimizer/square_sum.h"
+
+namespace cohort {
+namespace {
+
+double squares_of(const RowGradients& gradients) {
+  return sum_of_squares(gradients.values) * gradients.weight * gradients.weight;
+}
+
+void check_count(const char* what, std::size_t got, std::size_t wanted) {
+  if (got == wanted) return;
+  fail(ErrorCode::invalid, "the first model has {} {}; this server holds {}", got, what, wanted);
+}
+
+}  // namespace
+
+ShardModel::ShardModel(const ShardMemory& memory, const OptimizerOptions& optimizer)
+    : optimizer_(make_optimizer(optimizer)), dense_(memory.dense(), *optimizer_) {
+  if (memory.slots() != optimizer_->slots().size()) {
+    fail(ErrorCode::invalid, "a server's model has {} optimizer slots; {} needs {}", memory.slots(),
+         optimizer.kind, optimizer_->slots().size());
+  }
+  for (const TableArea& table : memory.tables()) tables_.emplace_back(table, *optimizer_);
+}
+
+std::vector<std::span<float>> ShardModel::in_order() const {
+  std::vector<std::span<float>> all;
+  const auto add = [&](const FloatsArea& area) {
+    all.push_back(area.values);
+    all.insert(all.end(), area.slots.begin(), area.slots.end());
+  };
+  add(dense_.floats());
+  for (const RowTable& table : tables_) add(table.floats());
+  return all;
+}
+
+std::size_t ShardModel::floats() const {
+  std::size_t sum = 0;
+  for (const std::span<float> part : in_order()) sum += part.size();
+  return sum;
+}
+
+void ShardModel::copy_to(std::span<float> all) const {
+  for (const std::span<float> part : in_order()) {
+    std::ranges::copy(part, all.begin());
+    all = all.subspan(part.size());
+  }
+}
+
+void ShardModel::expect(const ModelMessage& head, std::size_t total) {
+  const std::size_t slots = dense_.floats().slots.size();
+  check_count("tables", head.shape.tables.size(), tables_.size());
+  if (head.slots != 0) check_count("optimizer slots", head.slots, slots);
+  check_count("floats", total, floats() / (1 + slots) * (1 + head.slots));
+  expected_ = {};
+  std::size_t index = 0;
+  for (const std::span<float> part : in_order()) {
+    const bool is_slot = index++ % (1 + slots) != 0;
+    if (is_slot && head.slots == 0) {
+      std::ranges::fill(part, 0.0f);
+    } else {
+      expected_.add(part);
+    }
+  }
+}
+
+void ShardModel::put(std::size_t begin, std::span<const float> floats) {
+  expected_.put(begin, floats);
+}
+
+double ShardModel::update(std::span<const PushedGradients> pushes,
+                          const TrainedFloats::Update& update) {
+  failpoint("server.before-update");
+  contributions_.clear();
+  for (const PushedGradients& push : pushes) {
+    contributions_.push_back({.values = push.dense, .weight = push.weight});
+  }
+  double squares = dense_.update(Aggregate(contributions_), update);
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    squares += update_rows(t, rows_of(t, pushes), update);
+  }
+  return squares;
+}
+
+std::vector<RowGradients> ShardModel::rows_of(std::size_t table,
+                                              std::span<const PushedGradients> pushes) const {
+  std::vector<RowGradients> parts;
+  for (const PushedGradients& push : pushes) {
+    for (const RowsPushed& pushed : push.rows) {
+      if (pushed.table == table) parts.push_back({pushed.rows, pushed.values, push.weight});
+    }
+  }
+  return parts;
+}
+
+double ShardModel::update_rows(std::size_t table, std::span<const RowGradients> parts,
+                               const TrainedFloats::Update& update) {
+  if (parts.empty()) return 0;
+  std::optional<RowSum> sum;  // One push alone is used where it stands.
+  if (parts.size() > 1) sum.emplace(parts, tables_[table].width());
+  const RowGradients gradients = sum ? sum->gradients() : parts.front();
+  tables_[table].update(gradients, update.scalars);
+  return update.want_norm ? squares_of(gradients) : 0;
+}
+
+}  // namespace cohort

@@ -1,0 +1,59 @@
+#include "server/shard/worker_copies.h"
+
+#include "server/memory/copy_past_cache.h"
+
+namespace cohort {
+namespace {
+
+void write_message(const Request& request, std::span<const std::byte> message) {
+  if (request.pull_encoded) request.pull_encoded->assign(message.begin(), message.end());
+}
+
+}  // namespace
+
+WorkerCopies::WorkerCopies(const ShardRules& rules, const ShardShape& shape)
+    : compression_(rules.compression),
+      vectors_{.count = shape.dense, .matrices = shape.matrices},
+      plain_(!compresses(rules.compression) || shape.dense == 0),
+      workers_(static_cast<std::size_t>(rules.workers)) {}
+
+std::span<const float> WorkerCopies::pushed(const Request& request) {
+  if (request.encoded.empty()) return request.dense;
+  return codec_of(request.header.worker).decode(request.encoded);
+}
+
+void WorkerCopies::pull(const Request& request, std::span<const float> parameters) {
+  bool& has_pulled = workers_[static_cast<std::size_t>(request.header.worker)].has_pulled;
+  const bool first = !has_pulled && request.header.version == 0;
+  has_pulled = true;
+  if (plain_ || first || request.header.exact) {
+    way_to_copy(parameters.size_bytes())(parameters, request.pull_into);
+    pull_copied(request, parameters);
+  } else {
+    WorkerCodec& codec = codec_of(request.header.worker);
+    write_message(request, codec.encode_change(parameters, request.pull_into));
+  }
+}
+
+void WorkerCopies::pull_copied(const Request& request, std::span<const float> parameters) {
+  write_message(request, std::as_bytes(parameters));
+}
+
+CodecMemory WorkerCopies::memory(int worker) {
+  return plain_ ? CodecMemory() : codec_of(worker).codec().memory();
+}
+
+void WorkerCopies::recall(int worker, const CodecMemory& memory) {
+  if (!plain_) codec_of(worker).codec().recall(memory);
+}
+
+WorkerCodec& WorkerCopies::codec_of(int worker) {
+  std::unique_ptr<WorkerCodec>& codec = workers_[static_cast<std::size_t>(worker)].codec;
+  if (!codec) {
+    codec =
+        std::make_unique<WorkerCodec>(compression_, vectors_, static_cast<std::uint64_t>(worker));
+  }
+  return *codec;
+}
+
+}  // namespace cohort

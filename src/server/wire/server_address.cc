@@ -1,0 +1,53 @@
+#include <sstream>
+
+#include "base/fail.h"
+#include "cluster/host_id.h"
+#include "rpc/rpc.h"
+#include "server/client/server_link.h"
+
+namespace cohort {
+
+std::string to_text(const ServerAddress& address) {
+  return fmt::format("{} {} {} {}", address.pid, address.rpc, address.door, address.host);
+}
+
+ServerAddress server_address_from(const std::string& text) {
+  std::istringstream words(text);
+  ServerAddress address;
+  words >> address.pid >> address.rpc >> address.door;
+  words.ignore();
+  // The rest of the text, which may have several lines.
+  std::getline(words, address.host, '\0');
+  if (!words) fail(ErrorCode::corrupt, "A server's address \"{}\" cannot be read.", text);
+  return address;
+}
+
+PeerWatch watch_server(const ServerAddress& address) {
+  if (address.host != host_id()) return {};
+  try {
+    return PeerWatch({static_cast<pid_t>(address.pid)});
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::peer_lost) throw;
+    fail(ErrorCode::peer_lost, "its process {} has ended", address.pid);
+  }
+}
+
+void check_server(const PeerWatch& watch, const ServerAddress& address) {
+  if (!watch.is_dead(0)) return;
+  fail(ErrorCode::peer_lost, "its process {} has ended", address.pid);
+}
+
+void greet_server(const std::string& rpc_address, const RequestHeader& from, const Hello& hello,
+                  Deadline deadline) {
+  Bytes greeting;
+  write_request(greeting, {.kind = WireKind::hello, .header = from}, {}, {});
+  const std::string text = to_text(hello);
+  RpcClient client(rpc_address);
+  client.call({greeting, std::as_bytes(std::span(text.data(), text.size()))}, deadline);
+}
+
+std::string server_key(int server) {
+  return fmt::format("server/{}", server);
+}
+
+}  // namespace cohort

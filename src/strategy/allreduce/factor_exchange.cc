@@ -1,0 +1,180 @@
+#include "strategy/allreduce/factor_exchange.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/fail.h"
+#include "base/log.h"
+#include "kernel/loaded_libraries.h"
+
+namespace cohort {
+namespace {
+
+std::int64_t rows_in(const GradientSink& sink) {
+  std::int64_t rows = 0;
+  for (const GradientFactors& factors : sink.factors()) rows += factors.inputs.size(0);
+  return rows;
+}
+
+float* copy_matrix(const torch::Tensor& matrix, float* to) {
+  const auto count = static_cast<std::size_t>(matrix.numel());
+  if (count > 0) std::memcpy(to, matrix.data_ptr<float>(), count * sizeof(float));
+  return to + count;
+}
+
+/// What a product's last bits depend on.
+std::string kernels_in_use() {
+  return fmt::format("OpenBLAS {}, {} threads", openblas_core(), at::get_num_threads());
+}
+
+bool all_have_the_same_kernels(WorkerSums& sums) {
+  const std::string own = kernels_in_use();
+  const auto all = sums.gather<std::byte>(std::as_bytes(std::span(own)));
+  return std::ranges::all_of(all,
+                             [&](const auto& one) { return std::ranges::equal(one, all.front()); });
+}
+
+bool pays(const torch::Tensor& weight, std::int64_t samples, int world) {
+  const auto rows_per_sample = ProductMark::rows_per_sample(weight);
+  if (!rows_per_sample || weight.dim() != 2) return false;
+  const auto out = static_cast<double>(weight.size(0));
+  const auto in = static_cast<double>(weight.size(1));
+  const auto rows = static_cast<double>(samples * *rows_per_sample);
+  const double others = world - 1;
+  return 2 * (others * rows * (in + out)) <= 2 * others / world * in * out;
+}
+
+}  // namespace
+
+std::span<float> FactorExchange::Stacked::slice(std::vector<float>& all, std::size_t rank,
+                                                std::int64_t width) const {
+  return std::span(all).subspan(
+      static_cast<std::size_t>(first_row[rank] * width),
+      static_cast<std::size_t>((first_row[rank + 1] - first_row[rank]) * width));
+}
+
+std::vector<bool> FactorExchange::choose(const FlatSpace& space, std::int64_t samples,
+                                         WorkerSums& sums) {
+  const std::size_t parameters = space.layout().parameters.entries.size();
+  std::vector<bool> chosen(parameters);
+  if (sums.world() == 1 || samples == 0) return chosen;
+  for (std::size_t i = 0; i < parameters; ++i) {
+    chosen[i] = pays(space.parameter(i), samples, sums.world());
+  }
+  if (std::ranges::count(chosen, true) > 0 && !all_have_the_same_kernels(sums)) {
+    log_warn(
+        "workers compute with different kernels (this one with {}): gradients travel, not "
+        "their factors",
+        kernels_in_use());
+    chosen.assign(parameters, false);
+  }
+  return chosen;
+}
+
+FactorExchange::FactorExchange(FlatSpace& space, Transport& transport, const Options& options)
+    : space_(space),
+      transport_(transport),
+      samples_(options.samples),
+      stacked_(options.parameters.size()) {
+  for (std::size_t i = 0; i < stacked_.size(); ++i) {
+    if (!options.parameters[i]) continue;
+    const torch::Tensor& weight = space.parameter(i);
+    stacked_[i].out = weight.size(0);
+    stacked_[i].in = weight.size(1);
+    stacked_[i].rows_per_sample = ProductMark::rows_per_sample(weight).value();
+    space.sink(i).keep_factors();
+  }
+}
+
+void FactorExchange::exchange(std::size_t parameter, Tag tag, Deadline deadline) {
+  try {
+    exchange_rows(parameter, tag, deadline);
+    exchange_factors(parameter, tag, deadline);
+  } catch (...) {
+    transport_
+        .close();  // What is under way uses memory of this object; and the others learn of it.
+    throw;
+  }
+}
+
+void FactorExchange::exchange_factors(std::size_t parameter, Tag tag, Deadline deadline) {
+  place_own(parameter);
+  Stacked& stacked = stacked_[parameter];
+  const auto own = static_cast<std::size_t>(transport_.rank());
+  std::vector<OperationPtr> operations;
+  const auto start = [&](std::size_t peer, Tag of, std::span<float> theirs, std::span<float> ours) {
+    // Receives first: see Transport.
+    if (!theirs.empty()) {
+      operations.push_back(
+          transport_.irecv(static_cast<int>(peer), of, std::as_writable_bytes(theirs)));
+    }
+    if (!ours.empty()) {
+      operations.push_back(transport_.isend(static_cast<int>(peer), of, std::as_bytes(ours)));
+    }
+  };
+  for (std::size_t peer = 0; peer + 1 < stacked.first_row.size(); ++peer) {
+    if (peer == own) continue;
+    start(peer, tag + 1, stacked.outputs_of(peer), stacked.outputs_of(own));
+    start(peer, tag + 2, stacked.inputs_of(peer), stacked.inputs_of(own));
+  }
+  for (const OperationPtr& operation : operations) transport_.wait(*operation, deadline);
+}
+
+/// How many rows each has; the last batch of an epoch may be short, and some have none.
+void FactorExchange::exchange_rows(std::size_t parameter, Tag tag, Deadline deadline) {
+  const auto world = static_cast<std::size_t>(transport_.size());
+  const auto own = static_cast<std::size_t>(transport_.rank());
+  std::vector<std::int64_t>& rows = rows_;
+  rows.assign(world, 0);
+  rows[own] = rows_in(space_.sink(parameter));
+  std::vector<OperationPtr> operations;
+  for (std::size_t peer = 0; peer < world; ++peer) {
+    if (peer == own) continue;
+    operations.push_back(transport_.irecv(static_cast<int>(peer), tag,
+                                          std::as_writable_bytes(std::span(&rows[peer], 1))));
+    operations.push_back(
+        transport_.isend(static_cast<int>(peer), tag, std::as_bytes(std::span(&rows[own], 1))));
+  }
+  for (const OperationPtr& operation : operations) transport_.wait(*operation, deadline);
+
+  Stacked& stacked = stacked_[parameter];
+  const std::int64_t most = samples_ * stacked.rows_per_sample;
+  stacked.first_row.assign(1, 0);
+  for (std::size_t rank = 0; rank < world; ++rank) {
+    if (rows[rank] < 0 || rows[rank] > most) {
+      fail(ErrorCode::corrupt, "rank {} says that it has {} rows of a batch of {}", rank,
+           rows[rank], most);
+    }
+    stacked.first_row.push_back(stacked.first_row.back() + rows[rank]);
+  }
+}
+
+void FactorExchange::place_own(std::size_t parameter) {
+  Stacked& stacked = stacked_[parameter];
+  const auto all = static_cast<std::size_t>(stacked.first_row.back());
+  stacked.outputs.resize(all * static_cast<std::size_t>(stacked.out));
+  stacked.inputs.resize(all * static_cast<std::size_t>(stacked.in));
+  const auto own = static_cast<std::size_t>(transport_.rank());
+  float* outputs = stacked.outputs_of(own).data();
+  float* inputs = stacked.inputs_of(own).data();
+  for (const GradientFactors& factors : space_.sink(parameter).factors()) {
+    outputs = copy_matrix(factors.outputs, outputs);
+    inputs = copy_matrix(factors.inputs, inputs);
+  }
+}
+
+void FactorExchange::multiply(std::size_t parameter) {
+  const torch::NoGradGuard no_grad;
+  Stacked& stacked = stacked_[parameter];
+  torch::Tensor place = space_.sink(parameter).view();
+  const std::int64_t rows = stacked.first_row.back();
+  if (rows == 0) {
+    place.zero_();
+    return;
+  }
+  const auto outputs = torch::from_blob(stacked.outputs.data(), {rows, stacked.out});
+  const auto inputs = torch::from_blob(stacked.inputs.data(), {rows, stacked.in});
+  at::mm_out(place, outputs.t(), inputs);
+}
+
+}  // namespace cohort

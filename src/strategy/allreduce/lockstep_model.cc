@@ -1,0 +1,98 @@
+#include "strategy/allreduce/lockstep_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "optimizer/square_sum.h"
+
+namespace cohort {
+
+LockstepModel::LockstepModel(const StrategyContext& context)
+    : layout_(ModelLayout::of(context.model)),
+      floats_(layout_.parameters.size),
+      slots_(context.optimizer.slots().size()),
+      rank_(static_cast<std::size_t>(context.engine.rank())),
+      world_(static_cast<std::size_t>(context.engine.world())),
+      parts_(context.parts),
+      sums_(context),
+      parameters_((floats_ * (1 + slots_) + 1) * sizeof(float)),
+      travelling_((floats_ + tail_size()) * sizeof(float)),
+      space_(context.model, first_model(context)),
+      good_buffers_(buffers().begin(), buffers().end()) {}
+
+ModelMemory LockstepModel::model_memory() const {
+  ModelMemory memory{
+      .parameters = parameters_.floats().first(floats_), .slots = {}, .buffers = buffers()};
+  for (std::size_t slot = 1; slot <= slots_; ++slot) {
+    memory.slots.push_back(parameters_.floats().subspan(floats_ * slot, floats_));
+  }
+  return memory;
+}
+
+FlatMemory LockstepModel::first_model(const StrategyContext& context) {
+  const ModelMemory memory = model_memory();
+  if (rank_ == 0) age_ = load_start(context, memory);
+  sums_.take_first(memory, age_);
+  return {.parameters = memory.parameters, .gradients = gradients(), .buffers = memory.buffers};
+}
+
+GradientBuckets LockstepModel::buckets(std::int64_t bucket_bytes,
+                                       const std::vector<bool>& travels_apart) const {
+  std::vector<std::size_t> offsets;
+  for (const FlatEntry& entry : layout_.parameters.entries) offsets.push_back(entry.offset);
+  return GradientBuckets::of(offsets, floats_, tail_size(), static_cast<std::size_t>(bucket_bytes),
+                             travels_apart);
+}
+
+void LockstepModel::put_vote(const Vote& vote) {
+  const auto slots = votes();
+  std::ranges::fill(slots, 0.0F);
+  slots[rank_] = static_cast<float>(vote.loss);
+  slots[world_] = vote.stop ? 1 : 0;
+  slots[world_ + 1] = vote.save ? 1 : 0;
+}
+
+StepOutcome LockstepModel::count_votes() {
+  const auto slots = votes();
+  StepOutcome outcome;
+  outcome.stop = slots[world_] != 0;
+  outcome.save = slots[world_ + 1] != 0;
+  for (std::size_t rank = 0; rank < world_; ++rank) {
+    outcome.loss += slots[rank];
+    if (!std::isfinite(slots[rank]) && outcome.diverged_rank < 0) {
+      outcome.diverged_rank = static_cast<int>(rank);
+    }
+  }
+  if (outcome.diverged_rank >= 0) {
+    std::ranges::copy(good_buffers_, buffers().begin());
+  } else {
+    for (float& sum : buffers()) sum /= static_cast<float>(world_);
+  }
+  return outcome;
+}
+
+void LockstepModel::update(const Optimizer& optimizer, const UpdatePlan& plan,
+                           StepOutcome& outcome) {
+  if (plan.want_norm || plan.clip_norm > 0) {
+    outcome.gradient_norm = std::sqrt(sum_of_squares(gradients()));
+  }
+  const UpdateScalars scalars{.lr = plan.lr,
+                              .step = age_.updates + 1,
+                              .gradient_scale = clip_scale(outcome.gradient_norm, plan.clip_norm)};
+  ModelMemory memory = model_memory();
+  memory.slots.resize(optimizer.slots().size());
+  optimizer.update(memory.parameters, gradients(), memory.slots, scalars);
+  std::ranges::copy(buffers(), good_buffers_.begin());
+  age_ = {.step = plan.step + 1, .updates = age_.updates + 1};
+}
+
+void LockstepModel::save(TrainingState& state) const {
+  save_model(model_memory(), state);
+  state.buffers = good_buffers_;
+  state.step = age_.step;
+  state.updates = age_.updates;
+  state.work = work_after(age_.step, parts_);
+  state.own.clear();
+}
+
+}  // namespace cohort

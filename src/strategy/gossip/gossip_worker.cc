@@ -1,0 +1,214 @@
+#include "strategy/gossip/gossip_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/fail.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "cluster/all_or_none.h"
+#include "collective/sum_kernel.h"
+#include "gossip/model_age.h"
+#include "gossip/push_sum.h"
+#include "gossip/settle.h"
+#include "optimizer/square_sum.h"
+#include "strategy/codec_shape.h"
+
+namespace cohort {
+GossipWorker::GossipWorker(const StrategyContext& context)
+    : context_(context),
+      sums_(context),
+      model_(context, sums_),
+      claims_{.work = agreed_work(), .end_step = context.steps},
+      first_step_(whole_steps(claims_.work)) {}
+
+StrategyReport GossipWorker::report() const {
+  const std::string& codec = context_.options.compression.kind;
+  const Traffic side = sums_.traffic();
+  return {fmt::format("gossip: {} worker{} send {} to {} through {}{}{}", sums_.world(),
+                      sums_.world() == 1 ? "" : "s", context_.options.send, receivers(),
+                      context_.engine.shared_regions() != nullptr ? "shared memory" : "gRPC",
+                      codec == "none" ? "" : ", compressed by ", codec == "none" ? "" : codec),
+          {boxes_->bytes_sent() + side.sent, boxes_->bytes_received() + side.received}};
+}
+
+std::optional<Claim> GossipWorker::next_work() {
+  const PhaseSpan span(context_.phases, Phase::communication);
+  const std::optional<Claim> claim = boxes_->claims().next();
+  if (claim) pieces_before_ = claims_.pieces_before(*claim);
+  return claim;
+}
+
+void GossipWorker::begin_last_backward(const Vote& vote) {
+  vote_ = vote;
+  space().begin_last_backward();
+}
+
+StepOutcome GossipWorker::finish_step(const UpdatePlan& plan) {
+  space().finish_step();
+  StepOutcome outcome{.loss = vote_.loss};
+  if (!std::isfinite(vote_.loss)) {
+    outcome.diverged_rank = context_.engine.rank();
+    return outcome;
+  }
+  if (plan.want_norm || plan.clip_norm > 0) {
+    const PhaseSpan span(context_.phases, Phase::optimizer);
+    outcome.gradient_norm = parts() * std::sqrt(sum_of_squares(model_.gradients()));
+  }
+  failpoint("gossip.before-update");
+  take_turn(plan.lr, clip_scale(outcome.gradient_norm, plan.clip_norm));
+  failpoint("gossip.after-update");
+  boxes_->claims().done();
+  outcome.consensus_distance = distance();
+  if (vote_.stop) boxes_->claims().stop();
+  outcome.stop = vote_.stop || boxes_->claims().stopped();
+  return outcome;
+}
+
+void GossipWorker::meet() {
+  boxes_->claims().finish();
+  const std::string meeting = fmt::format("gossip/meeting/{}", meetings_++);
+  {
+    const PhaseSpan span(context_.phases, Phase::wait);
+    settle(*boxes_, context_.store,
+           {.key = meeting, .world = sums_.world(), .deadline = context_.timeout.deadline()},
+           [this] { take_arrived(); });
+  }
+  const PhaseSpan span(context_.phases, Phase::communication);
+  finish_mail();
+  std::optional<Error> lost;
+  try {
+    lost = average_models(meeting + "/mean");
+  } catch (...) {
+    take_mail_back();
+    throw;
+  }
+  forget_mail();
+  if (lost) throw *lost;
+}
+
+void GossipWorker::save_state(TrainingState& state) {
+  model_.save(state);
+  state.work = boxes_->claims().left();
+  state.step = whole_steps(state.work);
+  state.own = own_memory();
+}
+
+void GossipWorker::close() noexcept {
+  if (boxes_) boxes_->leave();
+  sums_.close();
+}
+
+MailOptions GossipWorker::mail_options(Topology topology) const {
+  return {.topology = topology,
+          .place = {.rank = context_.engine.rank(),
+                    .world = context_.engine.world(),
+                    .seed = context_.seed},
+          .compression = context_.options.compression,
+          .shape = codec_shape(ModelLayout::of(context_.model).parameters)};
+}
+
+void GossipWorker::make_boxes(Topology topology, std::size_t message_bytes) {
+  boxes_ = make_peer_boxes({.topology = topology,
+                            .message_bytes = message_bytes,
+                            .claims = claims_,
+                            .timeout = context_.timeout},
+                           context_.engine, context_.store);
+}
+
+/// What is left to do by all that the workers know of it. Without worker 0's it is everything.
+WorkLeft GossipWorker::agreed_work() {
+  std::vector<std::int64_t> own;
+  if (const TrainingState* start = context_.start) {
+    const bool same_parts = start->work.parts == context_.parts;
+    const WorkLeft work = same_parts ? start->work : work_after(start->step, context_.parts);
+    own.push_back(work.next);
+    own.push_back(start->copy_of.value_or(context_.engine.rank()));
+    for (const Claim& claim : work.again) own.push_back(claim.step * work.parts + claim.part);
+  }
+  const auto all = sums_.gather<std::int64_t>(own);
+  for (const auto& numbers : all)
+    model_of_.push_back(numbers.empty() ? 0 : static_cast<int>(numbers[1]));
+  if (all.front().empty()) return work_after(0, context_.parts);
+  std::vector<WorkLeft> views;
+  for (const auto& numbers : all) {
+    if (!numbers.empty()) views.push_back(work_of(numbers));
+  }
+  return merged_work(views);
+}
+
+/// The next number, whose model this is, then those to do again.
+WorkLeft GossipWorker::work_of(std::span<const std::int64_t> numbers) const {
+  WorkLeft work{.next = numbers.front(), .parts = context_.parts, .again = {}};
+  for (const std::int64_t number : numbers.subspan(2)) {
+    work.again.push_back(
+        {.step = number / context_.parts, .part = static_cast<int>(number % context_.parts)});
+  }
+  return work;
+}
+
+/// By the models' weights and ages. All call it together.
+GossipWorker::PlaceInMean GossipWorker::place_in_mean() {
+  const auto rank = static_cast<std::size_t>(context_.engine.rank());
+  const auto world = static_cast<std::size_t>(sums_.world());
+  std::vector<double> all(2 * world);  // Everybody's weight, then everybody's age.
+  all[rank] = weight();
+  all[world + rank] = age();
+  sums_.sum(all);
+  const auto weights = std::span(all).first(world);
+  const auto ages = std::span(all).last(world);
+
+  const std::vector<double> shares = shares_in_mean(weights, ages);
+  return {.share = shares[rank],
+          .age = std::inner_product(shares.begin(), shares.end(), ages.begin(), 0.0)};
+}
+
+/// Returns when all workers that are left shall use what they have in common now, with the loss
+/// that broke the group where there was one; throws when none of them shall, as one was lost before
+/// it had it.
+std::optional<Error> GossipWorker::agree(const std::string& key) {
+  AllOrNone decision(context_.store, key, sums_.world());
+  decision.arrive();
+  std::optional<Error> lost;
+  try {
+    sums_.wait_for_all();
+  } catch (const Error& error) {
+    lost = error;
+  }
+  // Also who has heard of all: in a tree one branch may be through and another one broken.
+  if (decision.all_arrived()) return lost;
+  if (lost) throw *lost;
+  fail(ErrorCode::peer_lost, "a worker was lost before all had the average");
+}
+
+/// Parameters become their mean by weights, buffers their mean, the same bits on all. A worker
+/// that is lost meanwhile leaves the models as they were, on all others.
+std::optional<Error> GossipWorker::average_models(const std::string& key) {
+  const auto parameters = model_.parameters();
+  const auto buffers = model_.buffers();
+  std::vector<float> sum(parameters.begin(), parameters.end());
+  const PlaceInMean place = place_in_mean();
+  multiply(sum, place.share);
+  sum.insert(sum.end(), buffers.begin(), buffers.end());
+  sums_.sum(sum);
+  std::optional<Error> lost = agree(key);
+
+  const auto mean = std::span(sum).first(parameters.size());
+  for (float& buffer : std::span(sum).subspan(parameters.size())) {
+    buffer /= static_cast<float>(sums_.world());
+  }
+  const WeightedModel average{mean, 0};
+  log_info(
+      "rank {}: when the workers came together, its model was {:.2e} of its norm from "
+      "their average",
+      context_.engine.rank(), merge_models(parameters, 1, {&average, 1}).distance);
+  set_age(place.age);
+  std::ranges::copy(mean, parameters.begin());
+  std::ranges::copy(std::span(sum).subspan(parameters.size()), buffers.begin());
+  return lost;
+}
+
+}  // namespace cohort

@@ -1,0 +1,82 @@
+#include <array>
+#include <cmath>
+
+#include "gossip/model_age.h"
+#include "gossip/parameter_mail.h"
+#include "strategy/gossip/gossip.h"
+#include "strategy/gossip/gossip_worker.h"
+
+namespace cohort {
+namespace {
+
+class ParameterGossip : public GossipWorker {
+ public:
+  explicit ParameterGossip(const StrategyContext& context)
+      : GossipWorker(context),
+        mail_(mail_options(topology_named(context.options.topology)), model_.parameters()) {
+    make_boxes(topology_named(context.options.topology), mail_.message_bytes());
+    mail_.set_age(age_at_start(context.start));
+  }
+
+  /// What others have sent is merged: so it is not lost with the boxes.
+  void save_state(TrainingState& state) override {
+    take_arrived();
+    GossipWorker::save_state(state);
+  }
+
+ protected:
+  // What has arrived comes first: so a worker that was slow with its gradient adds it to a model
+  // that is not old, and tells others of one that is not.
+  void take_turn(double lr, double clip) override {
+    PhaseSpan span(context_.phases, Phase::communication);
+    mail_.merge(*boxes_, model_.parameters());
+    span.next(Phase::optimizer);
+    const double share = share_of_piece(mail_.age(), pieces_before(), context_.parts);
+    model_.update(lr, parts() * clip, share);
+    mail_.set_age(mail_.age() + share);
+    span.next(Phase::communication);
+    mail_.send(*boxes_, model_.parameters());
+  }
+
+  std::optional<double> distance() const override { return mail_.distance(); }
+  std::string receivers() const override { return context_.options.topology + " neighbours"; }
+
+  void take_arrived() override { mail_.merge(*boxes_, model_.parameters()); }
+  void finish_mail() override {
+    last_weight_ = mail_.weight();
+    mail_.reset_weight();
+  }
+  double weight() const override { return last_weight_; }
+  double age() const override { return mail_.age(); }
+  void set_age(double age) override { mail_.set_age(age); }
+
+  OwnMemory own_memory() const override {
+    return {.meaning = std::string(kModelAge), .doubles = {age()}};
+  }
+
+ private:
+  /// A model that came without an age has had all the pieces that are done. A worker without any
+  /// has worker 0's. All call it together.
+  double age_at_start(const TrainingState* start) {
+    double own = static_cast<double>(pieces_at_start()) / parts();
+    const OwnMemory* saved = own_of(start, kModelAge);
+    if (saved != nullptr && saved->doubles.size() == 1 && std::isfinite(saved->doubles[0]) &&
+        saved->doubles[0] >= 0) {
+      own = saved->doubles[0];
+    }
+    std::array<double, 1> first = {own};
+    sums_.take_first(first);
+    return start != nullptr ? own : first[0];
+  }
+
+  ParameterMail mail_;
+  double last_weight_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_parameter_gossip(const StrategyContext& context) {
+  return std::make_unique<ParameterGossip>(context);
+}
+
+}  // namespace cohort

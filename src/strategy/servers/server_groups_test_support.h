@@ -1,0 +1,108 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "server/door/run_server.h"
+#include "server/memory/lasting_memory.h"
+#include "server/memory/settle_shards.h"
+#include "strategy/servers/server_options.h"
+#include "strategy/word_group_test_support.h"
+#include "transport/inproc/inproc_hub.h"
+
+namespace cohort {
+
+/// The servers' memories, for as many groups as come.
+class ServerHouse {
+ public:
+  explicit ServerHouse(const Job& job) : job_(job) {
+    const auto net = std::make_shared<WordNet>(0);
+    const auto model = wrap(net);
+    for (const std::size_t bytes : server_memory_bytes(job, *model)) memories_.emplace_back(bytes);
+  }
+
+  /// Before the servers of a group start, when there are none.
+  void settle() {
+    std::vector<std::span<std::byte>> memories;
+    for (const LastingMemory& memory : memories_) memories.push_back(memory.bytes());
+    if (!memories.empty()) settle_shards(memories, options(0, GroupRun()).rules);
+  }
+
+  ServerOptions options(int server, const GroupRun& run) const {
+    ServerOptions options = server_options(
+        job_, server, {.workers = run.workers, .epoch = run.epoch, .steps = job_.train.steps});
+    options.memory = memories_[static_cast<std::size_t>(server)].bytes();
+    return options;
+  }
+
+  /// Servers of a group; they end with it.
+  std::vector<std::jthread> serve(const GroupRun& run, Store& store) {
+    settle();
+    std::vector<std::jthread> threads;
+    for (int server = 0; server < job_.cluster.servers; ++server) {
+      threads.emplace_back([options = options(server, run), &store] {
+        try {
+          run_server(options, store);
+        } catch (const std::exception& error) {
+          ADD_FAILURE() << "server " << options.server << ": " << error.what();
+        }
+      });
+    }
+    return threads;
+  }
+
+ private:
+  Job job_;
+  std::vector<LastingMemory> memories_;
+};
+
+/// Workers that a user has told to use sockets.
+class SocketEngine : public Engine {
+ public:
+  explicit SocketEngine(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+
+  std::string name() const override { return "sockets"; }
+  int rank() const override { return engine_->rank(); }
+  int world() const override { return engine_->world(); }
+  std::unique_ptr<Transport> connect(Deadline deadline) override {
+    return engine_->connect(deadline);
+  }
+  std::string address() const override { return "127.0.0.1"; }
+  SharedRegions* shared_regions() override { return nullptr; }
+  bool sends_in_background() const override { return true; }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+
+/// Trains one group, with servers where the job has some, and returns what each worker ends with.
+inline std::vector<GroupEnd> train_group(const GroupRun& run, ServerHouse& house) {
+  InprocHub hub(run.workers);
+  MemoryStore store;
+  std::vector<GroupEnd> ends(static_cast<std::size_t>(run.workers));
+  std::vector<std::jthread> threads = house.serve(run, store);
+  for (int rank = 0; rank < run.workers; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        std::unique_ptr<Engine> engine = hub.engine(rank);
+        if (run.by_grpc) engine = std::make_unique<SocketEngine>(std::move(engine));
+        ends[static_cast<std::size_t>(rank)] = GroupWorker(run, *engine, store).train();
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "worker " << rank << ": " << error.what();
+      }
+    });
+  }
+  threads.clear();
+  return ends;
+}
+
+inline std::vector<const TrainingState*> carried(const std::vector<GroupEnd>& ends) {
+  std::vector<const TrainingState*> states;
+  for (const GroupEnd& end : ends) states.push_back(&end.carried);
+  return states;
+}
+
+}  // namespace cohort

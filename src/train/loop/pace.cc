@@ -1,0 +1,135 @@
+#include "train/loop/pace.h"
+
+#include <cmath>
+#include <utility>
+
+#include "kinds/strategy_table.h"
+
+namespace cohort {
+namespace {
+
+class LockstepPace : public Pace {
+ public:
+  explicit LockstepPace(const PaceParts& parts) : Pace(parts.view.closing), parts_(parts) {}
+
+  std::optional<Claim> next(std::int64_t steps) override {
+    if (stopped_ || steps >= parts_.life.total_steps) return std::nullopt;
+    return Claim{.step = steps};
+  }
+
+  bool may_apply(double /*loss*/) const override { return true; }
+  bool hand_in(std::int64_t /*steps*/, bool /*goes_on_at_once*/) override { return false; }
+  void step_done(const StepWork& /*work*/, StepOutcome& outcome) override {
+    stopped_ = outcome.stop;
+  }
+
+  std::optional<ValidationPart> validates() const override { return ValidationPart::own_share; }
+  bool agree_on_validated(bool own) override {
+    return parts_.strategy.any_worker(own && parts_.life.own_steps > 0);
+  }
+
+  std::optional<std::int64_t> meet(std::int64_t steps) override {
+    parts_.strategy.meet();
+    if (stopped_ && steps < parts_.life.total_steps) return std::nullopt;
+    return steps;
+  }
+
+  void before_failure() override { parts_.strategy.wait_for_workers(); }
+
+ private:
+  PaceParts parts_;
+};
+
+/// What workers have in common that do not wait for each other in a step.
+class LoosePace : public Pace {
+ public:
+  explicit LoosePace(const PaceParts& parts) : Pace(parts.view.closing), parts_(parts) {}
+
+  bool may_apply(double loss) const override { return std::isfinite(loss); }
+  void step_done(const StepWork& work, StepOutcome& outcome) override {
+    stopped_ = outcome.stop;
+    if (work.rows == 0) return;
+    outcome.loss *= static_cast<double>(work.global_rows) / static_cast<double>(work.rows);
+  }
+
+  /// The others train on meanwhile, so the chief looks at all of the set alone.
+  std::optional<ValidationPart> validates() const override {
+    if (parts_.view.rank_of(parts_.life.worker) != 0) return std::nullopt;
+    return ValidationPart::whole_set;
+  }
+  bool agree_on_validated(bool own) override { return own || parts_.life.own_steps == 0; }
+
+  /// They may differ in whether they were stopped or had done all.
+  std::optional<std::int64_t> meet(std::int64_t /*steps*/) override {
+    {
+      std::optional<Timeout::Longer> longer;
+      const bool chief_may_validate = parts_.life.run.job.train.validate == "epoch";
+      if (chief_may_validate) longer.emplace(parts_.life.timeout, kLongestWork);
+      parts_.strategy.meet();
+    }
+    if (parts_.strategy.any_worker(stopped_)) return std::nullopt;
+    return parts_.life.total_steps;
+  }
+
+  /// It has not passed its loss on, so it fails alone.
+  void before_failure() override {}
+
+ protected:
+  PaceParts parts_;
+};
+
+class AlonePace : public LoosePace {
+ public:
+  using LoosePace::LoosePace;
+
+  /// A stop is agreed upon without asking: see ControlBlock::may_head_for.
+  std::optional<Claim> next(std::int64_t steps) override {
+    WorkerLife& life = parts_.life;
+    if (stopped_ || steps >= life.total_steps) return std::nullopt;
+    stopped_ = !life.run.control.may_head_for(life.slot, steps + 1);
+    if (stopped_) return std::nullopt;
+    return Claim{.step = steps};
+  }
+
+  bool hand_in(std::int64_t /*steps*/, bool /*goes_on_at_once*/) override { return false; }
+};
+
+class HandedOutPace : public LoosePace {
+ public:
+  using LoosePace::LoosePace;
+
+  std::optional<Claim> next(std::int64_t /*steps*/) override {
+    if (stopped_) return std::nullopt;
+    std::optional<Claim> claim = std::exchange(next_, std::nullopt);
+    if (!claim) {
+      parts_.log.ask_for_work();
+      claim = parts_.strategy.work()->next_work();
+    }
+    if (claim) parts_.log.begin_piece(claim->step + 1);
+    return claim;
+  }
+
+  bool hand_in(std::int64_t steps, bool goes_on_at_once) override {
+    if (goes_on_at_once) parts_.log.hand_in(steps);
+    return goes_on_at_once;
+  }
+
+  void step_done(const StepWork& work, StepOutcome& outcome) override {
+    LoosePace::step_done(work, outcome);
+    next_ = outcome.next;
+  }
+
+ private:
+  std::optional<Claim> next_;  // The next piece, where it has come.
+};
+
+}  // namespace
+
+std::unique_ptr<Pace> make_pace(const PaceParts& parts) {
+  const StrategyTraits traits = way_of(parts.life.run.job.strategy).traits;
+  if (traits.lockstep) return std::make_unique<LockstepPace>(parts);
+  if (traits.hands_out_work) return std::make_unique<HandedOutPace>(parts);
+  return std::make_unique<AlonePace>(parts);
+}
+
+}  // namespace cohort

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cohort/job.h>
+#include <cohort/model.h>
+
+#include "base/phases.h"
+#include "data/batch_loader.h"
+#include "data/evaluation_batches.h"
+#include "data/loaded_data.h"
+#include "kinds/strategy_table.h"
+#include "strategy/strategy.h"
+#include "train/loop/loss.h"
+#include "train/loop/stepper.h"
+
+namespace cohort {
+
+/// Steps of workers that each have the whole model and take their rows of every batch (data
+/// parallel): a batch, or several where gradients accumulate, goes forward and back through it.
+class ReplicaStepper : public Stepper {
+ public:
+  struct Options {
+    const Job& job;
+    const LoadedData& data;
+    PhaseClock& phases;
+    int rank = 0;
+    int world = 1;
+    std::int64_t first_step = 0;
+  };
+
+  /// All that is given outlives it. The model is in training mode from now on.
+  ReplicaStepper(const Options& options, Model& model, Strategy& strategy);
+
+  StepWork compute(const StepOrder& order) override;
+  ValidationSums evaluate(ValidationPart part) override;
+
+ private:
+  BatchOptions loader_options() const;
+  BatchLoader::Preparation preparation() const;
+  void tell_layers(std::int64_t step, const LoadedBatch& loaded);
+  torch::Tensor weighted_loss(const LoadedBatch& loaded);
+  torch::Tensor loss_of_no_rows(const LoadedBatch& loaded);
+
+  Options options_;
+  StrategyTraits traits_;
+  Model& model_;
+  Strategy& strategy_;
+  LossFunction loss_;
+  BatchLoader loader_;
+  EvaluationBatches share_;
+};
+
+}  // namespace cohort

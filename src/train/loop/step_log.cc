@@ -1,0 +1,214 @@
+#include "train/loop/step_log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "optimizer/learning_rate.h"
+
+namespace cohort {
+
+StepLog::StepLog(WorkerLife& life, const View& view, std::int64_t step,
+                 std::function<std::uint64_t()> bytes_sent)
+    : life_(life),
+      traits_(way_of(life.run.job.strategy).traits),
+      view_(view),
+      bytes_sent_(std::move(bytes_sent)),
+      shared_(traits_.hands_out_work && is_shared()),
+      logged_step_(logged_before(step)),
+      paced_step_(logged_step_),
+      paced_own_steps_(life.own_steps),
+      paced_busy_(life.phases.seconds(Phase::communication) + life.phases.seconds(Phase::wait)),
+      paced_wait_(life.phases.seconds(Phase::wait)) {
+  life_.slot.held_step.store(kHoldsNothing);
+  if (shared_ && life_.log) find_queues();
+}
+
+/// Of all that were ever started: who is lost may have left something too. Who comes later comes
+/// with another group.
+void StepLog::find_queues() {
+  const auto slots = life_.run.control.slots();
+  for (std::size_t worker = 0; worker < slots.size(); ++worker) {
+    if (slots[worker].state.load() == WorkerState::absent) continue;
+    queues_.push_back({.queue = life_.run.control.losses_of(static_cast<int>(worker))});
+  }
+}
+
+/// Workers of other launchers have slots of their own there.
+bool StepLog::is_shared() const {
+  return std::ranges::all_of(view_.workers, [&](int worker) {
+    return life_.run.control.slot(worker).state.load() != WorkerState::absent;
+  });
+}
+
+// Where steps are handed out they are not logged in the order they are done in.
+std::int64_t StepLog::logged_before(std::int64_t step) const {
+  const std::int64_t logged = life_.run.control.logged_step();
+  return traits_.hands_out_work && logged >= 0 ? logged : std::max(step, logged);
+}
+
+bool StepLog::passes_multiple(std::int64_t before, std::int64_t steps_done) const {
+  const std::int64_t every = std::max<std::int64_t>(life_.run.job.log.every_steps, 1);
+  return before == 0 || steps_done / every != before / every || steps_done == life_.total_steps;
+}
+
+bool StepLog::is_due(std::int64_t steps_done) const {
+  if (!shared_) return steps_done > logged_step_ && passes_multiple(logged_step_, steps_done);
+  return steps_done > life_.run.control.logged_step() &&
+         passes_multiple(steps_done - 1, steps_done);
+}
+
+void StepLog::ask_for_work() {
+  if (shared_) life_.slot.held_step.store(kHoldsAny);
+}
+
+void StepLog::begin_piece(std::int64_t steps_done) {
+  if (shared_) life_.slot.held_step.store(is_due(steps_done) ? steps_done : kHoldsNothing);
+}
+
+void StepLog::hand_in(std::int64_t steps_done) {
+  if (shared_) life_.slot.held_step.store(steps_done);
+}
+
+void StepLog::step_done(const Step& step) {
+  life_.rate.step_done(traits_.lockstep ? step.global_rows : step.rows);
+  const bool due = is_due(step.steps_done);
+  if (shared_ && due) put_piece(step);
+  if (step.outcome.next && !step.outcome.stop) {
+    begin_piece(step.outcome.next->step + 1);
+  } else {
+    life_.slot.held_step.store(kHoldsNothing);
+  }
+  if (step.steps_done > paced_step_ && passes_multiple(paced_step_, step.steps_done)) {
+    paced_step_ = step.steps_done;
+    note_pace(step.outcome);
+  }
+  if (shared_) {
+    write_rest(false);
+  } else if (due) {
+    write({.step = step.steps_done,
+           .loss = step.outcome.loss,
+           .gradient_norm = step.outcome.gradient_norm,
+           .staleness = step.outcome.staleness,
+           .consensus_distance = step.outcome.consensus_distance});
+  }
+}
+
+void StepLog::put_piece(const Step& step) {
+  const StepOutcome& outcome = step.outcome;
+  const bool put =
+      life_.run.control.losses_of(life_.worker)
+          .put({.step = step.steps_done,
+                .part = step.part,
+                .rows = step.rows,
+                .global_rows = step.global_rows,
+                .loss = outcome.loss,
+                .gradient_norm = outcome.gradient_norm,
+                .staleness = outcome.staleness.value_or(PieceLoss::kNone),
+                .consensus_distance = outcome.consensus_distance.value_or(PieceLoss::kNone)});
+  if (put || told_full_) return;
+  told_full_ = true;
+  log_warn("the chief has not taken {} losses of this worker; step {} is missing in its log",
+           LossQueue::kRoom, step.steps_done);
+}
+
+void StepLog::note_pace(const StepOutcome& outcome) {
+  const double wait = life_.phases.seconds(Phase::wait);
+  const double busy = life_.phases.seconds(Phase::communication) + wait;
+  const RateWindow window = life_.rate.take_window();
+  WorkerSlot& slot = life_.slot;
+  // The first window is that of the first step, which touches memory for the first time.
+  if (paced_own_steps_ > 0) {
+    slot.step_seconds.store((window.seconds - (wait - paced_wait_)) /
+                            static_cast<double>(life_.own_steps - paced_own_steps_));
+  }
+  slot.own_samples_per_second.store(own_rate(window.samples_per_second));
+  slot.samples_per_second.store(rate_of_all(window.samples_per_second));
+  slot.staleness.store(outcome.staleness.value_or(-1));
+  communication_share_ = window.seconds > 0 ? (busy - paced_busy_) / window.seconds : 0;
+  paced_busy_ = busy;
+  paced_wait_ = wait;
+  paced_own_steps_ = life_.own_steps;
+}
+
+// What workers hold is looked at before their pieces: who holds nothing any more has left its own.
+void StepLog::write_rest(bool all) {
+  if (!shared_ || !life_.log) return;
+  const std::vector<std::int64_t> held = held_steps();
+  take_pieces();
+  const std::int64_t before = logged_step_;
+  while (const auto step = losses_.next(held, all)) write(*step);
+  if (logged_step_ > before) release_pieces();
+}
+
+std::vector<std::int64_t> StepLog::held_steps() const {
+  std::vector<std::int64_t> held;
+  for (const int worker : view_.workers) {
+    held.push_back(life_.run.control.slot(worker).held_step.load());
+  }
+  // A step that was logged is made again: it delays nothing.
+  std::erase_if(held, [&](std::int64_t one) { return one != kHoldsAny && one <= logged_step_; });
+  return held;
+}
+
+void StepLog::take_pieces() {
+  for (auto& [queue, taken] : queues_) {
+    const std::uint64_t end = queue.end();
+    for (taken = std::max(taken, queue.begin()); taken < end; ++taken) {
+      const PieceLoss& piece = queue.at(taken);
+      if (piece.step > logged_step_) losses_.add(piece);
+    }
+  }
+}
+
+void StepLog::release_pieces() {
+  for (auto& [queue, taken] : queues_) {
+    const std::uint64_t first = queue.begin();
+    std::uint64_t position = first;
+    while (position < taken && queue.at(position).step <= logged_step_) ++position;
+    if (position > first) queue.release(position);
+  }
+}
+
+void StepLog::write(const StepLoss& step) {
+  logged_step_ = step.step;
+  if (!life_.log) return;
+  const Job& job = life_.run.job;
+  life_.log->step({.step = step.step,
+                   .epoch = life_.epochs_after(step.step),
+                   .loss = step.loss,
+                   .lr = learning_rate(job.train.schedule, job.train.optimizer.lr, step.step - 1,
+                                       life_.total_steps, view_.world()),
+                   .samples_per_second = life_.slot.samples_per_second.load(),
+                   .gradient_norm = step.gradient_norm,
+                   .communication_share = communication_share_,
+                   .seconds = life_.rate.seconds(),
+                   .bytes_sent = bytes_sent_(),
+                   .staleness = step.staleness,
+                   .consensus_distance = step.consensus_distance});
+  life_.run.control.set_logged_step(step.step);
+}
+
+void StepLog::write_last(double loss) {
+  if (logged_step_ < life_.total_steps) write({.step = life_.total_steps, .loss = loss});
+}
+
+double StepLog::own_rate(double rate) const {
+  return traits_.lockstep ? rate / static_cast<double>(view_.world()) : rate;
+}
+
+// Workers of other hosts cannot be seen from here; they count like the ones that can.
+double StepLog::rate_of_all(double rate) const {
+  if (traits_.lockstep) return rate;
+  double sum = 0;
+  int seen = 0;
+  for (const int worker : view_.workers) {
+    const double own =
+        life_.run.control.slot(worker).own_samples_per_second.load(std::memory_order_relaxed);
+    sum += own;
+    seen += own > 0 ? 1 : 0;
+  }
+  return seen == 0 ? rate : sum / seen * view_.world();
+}
+
+}  // namespace cohort

@@ -1,0 +1,64 @@
+#include "train/loop/worker_trace.h"
+
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/log.h"
+
+namespace cohort {
+namespace {
+
+std::filesystem::path fragment_path(const std::filesystem::path& run_dir, int rank) {
+  return run_dir / "logs" / ("trace-" + std::to_string(rank) + ".part");
+}
+
+TraceStream stream_of(Phase phase) {
+  return phase == Phase::data ? TraceStream::data : TraceStream::compute;
+}
+
+std::string name_of(Phase phase) {
+  return phase == Phase::communication ? "reduce"
+                                       : std::string(kPhaseNames[static_cast<std::size_t>(phase)]);
+}
+
+}  // namespace
+
+WorkerTrace::WorkerTrace(bool wanted, PhaseClock& phases) {
+  if (!wanted) return;
+  recorder_ = std::make_unique<TraceRecorder>();
+  phases.listen([this](Phase phase, Clock::time_point begin, Clock::time_point end) {
+    record(stream_of(phase), phase, begin, end);
+  });
+  phases.listen_background([this](Phase phase, Clock::time_point begin, Clock::time_point end) {
+    record(TraceStream::communication, phase, begin, end);
+  });
+}
+
+void WorkerTrace::record(TraceStream stream, Phase phase, Clock::time_point begin,
+                         Clock::time_point end) {
+  recorder_->record({stream, name_of(phase), begin, end, step_.load(std::memory_order_relaxed)});
+}
+
+void WorkerTrace::write(const std::filesystem::path& run_dir, int rank) const {
+  if (!recorder_ || run_dir.empty()) return;
+  if (recorder_->dropped() > 0) {
+    log_warn("the trace is full: its last {} spans were dropped", recorder_->dropped());
+  }
+  // The clock counts from the machine's start, the same for all processes of the host.
+  write_file_atomically(fragment_path(run_dir, rank),
+                        recorder_->to_json_events(rank, Clock::time_point{}));
+}
+
+void merge_traces(const std::filesystem::path& run_dir, int workers) {
+  std::vector<std::string> fragments;
+  for (int rank = 0; rank < workers; ++rank) {
+    const auto path = fragment_path(run_dir, rank);
+    if (!std::filesystem::exists(path)) continue;
+    fragments.push_back(read_file(path, Links::refuse));
+    std::filesystem::remove(path);
+  }
+  if (!fragments.empty()) write_trace(run_dir / "trace.json", fragments);
+}
+
+}  // namespace cohort

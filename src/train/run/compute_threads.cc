@@ -1,0 +1,92 @@
+#include "train/run/compute_threads.h"
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <sched.h>
+#include <torch/torch.h>
+
+#include <climits>
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+#include "kernel/fast_settings.h"
+#include "model/multiply_adds.h"
+
+namespace cohort {
+namespace {
+
+// OpenBLAS does not follow OpenMP's or torch's setting. It is found by name because which BLAS is
+// in use is the system's choice, not the build's.
+void set_blas_threads(int threads) {
+  using SetThreads = void (*)(int);
+  if (auto* set = reinterpret_cast<SetThreads>(::dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) {
+    set(threads);
+  }
+}
+
+std::vector<int> usable_core_numbers() {
+  cpu_set_t set;
+  std::vector<int> cores;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+void bind_to_share(const std::vector<int>& cores, const LocalPlace& place) {
+  const auto count = static_cast<int>(cores.size());
+  if (place.local_workers > count) return;
+  cpu_set_t share;
+  CPU_ZERO(&share);
+  const int begin = count * place.local_rank / place.local_workers;
+  const int end = count * (place.local_rank + 1) / place.local_workers;
+  for (int i = begin; i < end; ++i) CPU_SET(cores[static_cast<std::size_t>(i)], &share);
+  ::sched_setaffinity(0, sizeof share, &share);
+}
+
+}  // namespace
+
+void forbid_compute_threads() {
+  torch::set_num_threads(1);
+  set_blas_threads(1);
+}
+
+std::optional<double> part_work(const Job& job, const DataSpec& spec) {
+  const auto sample = multiply_adds(job.model, spec);
+  if (!sample) return std::nullopt;
+  const auto parts = static_cast<double>(job.cluster.workers * job.train.accumulate);
+  return *sample * static_cast<double>(job.train.batch) / parts;
+}
+
+int threads_of_worker(const ClusterOptions& cluster, const ThreadChoice& choice) {
+  if (cluster.threads > 0) return static_cast<int>(cluster.threads);
+  const auto chosen = chosen_threads([](const char* name) { return std::getenv(name); });
+  return chosen ? *chosen : threads_for(choice);
+}
+
+void set_compute_threads(const ClusterOptions& cluster, const LocalPlace& place,
+                         std::optional<double> part_work, bool bind) {
+  const auto cores = usable_core_numbers();
+  const int threads = threads_of_worker(cluster, {.cores = static_cast<int>(cores.size()),
+                                                  .local_workers = place.local_workers,
+                                                  .part_work = part_work});
+  if (bind && cluster.pin) bind_to_share(cores, place);
+  // LibTorch makes its thread pools anew in every process and counts threads per thread, neither of
+  // which two threads may do at once. Asking for the number settles it for the calling thread.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  torch::set_num_threads(threads);
+  torch::get_num_threads();
+  set_blas_threads(threads);
+}
+
+void keep_large_blocks() {
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  ::mallopt(M_TOP_PAD, 16 << 20);
+  ::mallopt(M_ARENA_MAX, 1);
+}
+
+}  // namespace cohort

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cohort/job.h>
+#include <cohort/model.h>
+
+#include <span>
+#include <vector>
+
+#include "launch/control/control_block.h"
+#include "server/memory/lasting_memory.h"
+#include "server/shard/shard.h"
+
+namespace cohort {
+
+/// The memory of a run's servers. It is the launcher's, so that a server that dies loses nothing:
+/// the one that takes its place finds everything there.
+class ServerMemories {
+ public:
+  ServerMemories() = default;
+  /// Before the first fork. Makes none where the job has no servers.
+  ServerMemories(const Job& job, Model& model);
+
+  std::vector<std::span<std::byte>> spans() const { return spans_of(memories_); }
+  /// By server, where it keeps the copy of the server before; empty where there are no copies.
+  std::vector<std::span<std::byte>> replicas() const { return spans_of(replicas_); }
+
+  /// While no server runs: makes them fit to go on together. Returns the servers whose memory was
+  /// lost, and which go on from their copies.
+  std::vector<int> settle();
+
+  /// What the servers have counted, also those that died; once none of them runs any more. Empty
+  /// where there is no such memory, or no model in it.
+  std::vector<ServerReport> reports();
+
+ private:
+  static std::vector<std::span<std::byte>> spans_of(const std::vector<LastingMemory>& memories);
+
+  std::vector<LastingMemory> memories_;
+  std::vector<LastingMemory> replicas_;
+  ShardRules rules_;
+};
+
+}  // namespace cohort

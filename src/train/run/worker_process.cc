@@ -1,0 +1,250 @@
+#include "train/run/worker_process.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include "base/crc32c.h"
+#include "base/fail.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "cluster/host_id.h"
+#include "job/job_file.h"
+#include "launch/control/heartbeat.h"
+#include "launch/failure.h"
+#include "launch/seats.h"
+#include "os/flush_output.h"
+#include "server/door/run_server.h"
+#include "strategy/servers/server_options.h"
+#include "train/run/worker_report.h"
+#include "transport/inproc/inproc_hub.h"
+
+namespace cohort {
+namespace {
+
+constexpr double kReportSeconds = 10;
+
+/// Of what must be the same on every host; where a host keeps its data is its own business.
+std::uint32_t job_checksum(Job job) {
+  job.data.path.clear();
+  job.data.validation_path.clear();
+  const std::string text = to_toml(job);
+  return crc32c(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+std::int64_t peak_rss_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+/// Puts the exception being handled into the worker's slot; the first one counts. Returns what to
+/// exit with.
+int report_failure(TaskSlot& slot) {
+  const Error failure = current_error();
+  if (slot.state.load() != WorkerState::failed) {
+    log_error("{}", failure.what());
+    slot.fail_with(failure);
+  }
+  return exit_code(failure.code());
+}
+
+/// A process that failed ends at once. Tearing things down could wait for peers, or touch a
+/// transport that another thread still uses; the kernel closes everything, and the peers notice.
+[[noreturn]] void end_failed(TaskSlot& slot) {
+  const int code = report_failure(slot);
+  flush_output();
+  ::_exit(code);
+}
+
+/// All ranks must have read the same job and the same data, or they would train on a mixture.
+void check_same_job(const WorkerRun& run, int rank, Store& store, Deadline deadline) {
+  const std::string mine =
+      fmt::format("{} training samples, {} validation samples, job {:08x}", run.data.train->size(),
+                  run.data.validation->size(), job_checksum(run.job));
+  if (rank == 0) store.set("job", mine);
+  const std::string chiefs = store.get("job", deadline);
+  if (mine == chiefs) return;
+  fail(
+      ErrorCode::invalid,
+      "rank {} has another job or other data than rank 0: {} there, {} here; use the same job file "
+      "and data on every host",
+      rank, chiefs, mine);
+}
+
+void introduce(TaskIdentity& task) {
+  task.pid = ::getpid();
+  put_text(task.host, host_name());
+}
+
+/// Which of the ranks that share this host this one is. Launchers started one by one do not know of
+/// each other, so the ranks find out.
+LocalPlace local_place(Store& store, const ProcessPlan& plan, Deadline deadline) {
+  const auto rank = static_cast<std::size_t>(plan.ranks.front());
+  const auto hosts = hosts_of_ranks(store, plan.ranks.front(), plan.world, deadline);
+  const auto before = std::count(hosts.begin(), hosts.begin() + plan.ranks.front(), hosts[rank]);
+  const auto all = std::count(hosts.begin(), hosts.end(), hosts[rank]);
+  return {static_cast<int>(before), static_cast<int>(all)};
+}
+
+/// A worker whose peers have launchers of their own.
+void run_among_launchers(const WorkerRun& run, const ProcessPlan& plan, TcpStore& store,
+                         const std::function<void()>& end) {
+  const int rank = plan.ranks.front();
+  const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
+  set_compute_threads(run.job.cluster, local_place(store, plan, deadline), run.part_work, true);
+  check_same_job(run, rank, store, deadline);
+  OnlySeat seat({.epoch = plan.epoch},
+                make_engine({.name = run.job.cluster.engine,
+                             .rank = rank,
+                             .world = plan.world,
+                             .address = store.local_address(),
+                             .cores = run.cores},
+                            store, deadline),
+                run.control, store);
+  run_worker(run, seat, end);
+  WorkerSlot& slot = run.control.slot(rank);
+  slot.result.task.peak_rss_bytes = peak_rss_bytes();
+  if (rank == 0) {
+    collect_reports(store, run.control, Deadline::in_seconds(kReportSeconds));
+  } else {
+    send_report(store, rank, slot.result);
+  }
+}
+
+int run_one_worker(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
+  const int worker = plan.ranks.front();
+  WorkerSlot& slot = run.control.slot(worker);
+  introduce(slot.result.task);
+  const Heartbeat heartbeat(slot);
+  const auto end = [&] { end_failed(slot); };
+  try {
+    failpoint("worker.start");
+    const auto store = rendezvous.connect(Deadline::in_seconds(run.job.cluster.timeout_seconds));
+    if (plan.remote) {
+      run_among_launchers(run, plan, *store, end);
+    } else {
+      RegroupingSeat seat({.cluster = run.job.cluster,
+                           .worker = worker,
+                           .first_epoch = plan.epoch,
+                           .cores = run.cores},
+                          run.control, *store);
+      run_worker(run, seat, end);
+    }
+  } catch (...) {
+    end_failed(slot);
+  }
+  return 0;
+}
+
+/// A server serves as soon as it has said in the store where it is, and ends with the last worker
+/// of its group, or when the launcher forms another.
+struct ServerPlace {
+  int server = 0;
+  Store& store;
+  std::string address;
+};
+void serve(const WorkerRun& run, const ProcessPlan& plan, const ServerPlace& place) {
+  const int server = place.server;
+  ServerSlot& slot = run.control.server(server);
+  introduce(slot.task);
+  slot.state.store(WorkerState::training);
+  const Heartbeat heartbeat(slot);
+  failpoint("server.start");
+  const auto group = group_store(place.store, run.control, plan.epoch);
+  ServerOptions options =
+      server_options(run.job, server,
+                     {.workers = plan.world,
+                      .epoch = plan.epoch,
+                      .steps = total_steps(run.job.train, run.data.train->size()),
+                      .cores = run.cores});
+  if (!run.server_memories.empty()) {
+    options.memory = run.server_memories[static_cast<std::size_t>(server)];
+  }
+  if (run.server_replicas.empty()) {
+    options.replicas = 1;  // The servers' memory ends with them.
+  } else {
+    options.replica_memory = run.server_replicas[static_cast<std::size_t>(server)];
+  }
+  options.address = place.address;
+  if (!plan.remote) options.appear = kLongestWork;  // They may have large models to make.
+  options.give_up = [&] { return run.control.servers_shall_end(plan.epoch); };
+  log_info("server {} serves the {} workers of group {}", server, plan.world, plan.epoch);
+  const ServerResult result = run_server(options, *group);
+  ServerReport report{.version = result.version, .counts = result.counts};
+  // Servers of earlier groups have counted too; memory that lasts has it.
+  if (options.memory.empty()) report.counts.add(slot.report.counts);
+  slot.report = report;
+  slot.state.store(WorkerState::done);
+}
+
+int run_one_server(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
+  const int server = plan.servers.front();
+  try {
+    const auto store = rendezvous.connect(Deadline::in_seconds(run.job.cluster.timeout_seconds));
+    serve(run, plan,
+          {.server = server,
+           .store = *store,
+           .address = plan.remote ? store->local_address() + ":0" : "unix"});
+  } catch (...) {
+    end_failed(run.control.server(server));
+  }
+  return 0;
+}
+
+/// Threads cannot be lost but by an error of theirs, which ends the others' waiting for them.
+int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
+  InprocHub hub(plan.world);
+  MemoryStore store;
+  std::atomic<int> worst = 0;
+  std::vector<std::thread> threads;
+  const Heartbeat heartbeat(run.control.slot(plan.ranks.front()));
+  const auto note_failure = [&](TaskSlot& slot) {
+    const int code = report_failure(slot);
+    run.control.break_group(plan.epoch);
+    return code;
+  };
+  for (const int server : plan.servers) {
+    threads.emplace_back([&, server] {
+      try {
+        serve(run, plan, {server, store, "unix"});
+      } catch (...) {
+        worst = note_failure(run.control.server(server));
+      }
+    });
+  }
+  for (const int rank : plan.ranks) {
+    threads.emplace_back([&, rank] {
+      set_compute_threads(run.job.cluster, {rank, plan.world}, run.part_work, false);
+      WorkerSlot& slot = run.control.slot(rank);
+      introduce(slot.result.task);
+      try {
+        OnlySeat seat({.epoch = plan.epoch, .watched = true}, hub.engine(rank), run.control, store);
+        run_worker(run, seat, [&] { note_failure(slot); });
+      } catch (...) {
+        worst = note_failure(slot);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return worst;
+}
+
+}  // namespace
+
+int run_process(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
+  keep_large_blocks();
+  set_failpoints(plan.failpoints);
+  if (plan.ranks.empty()) return run_one_server(run, plan, rendezvous);
+  if (plan.ranks.size() + plan.servers.size() > 1) {
+    set_compute_threads(run.job.cluster, {0, plan.world}, run.part_work, false);
+    return run_threads(run, plan);
+  }
+  if (!plan.remote) set_compute_threads(run.job.cluster, plan.place, run.part_work, true);
+  return run_one_worker(run, plan, rendezvous);
+}
+
+}  // namespace cohort
