@@ -1,0 +1,87 @@
+"""The rooms of src/ stay ones in which a stranger finds their way.
+
+- Every file that docs/, the READMEs and CONTRIBUTING.md name exists: as `room/folder/file.h`, as
+  `room/folder/file` without an ending, or in a room's own README as `file.h` (`x_…` is any).
+- No flat folder has more than 40 files, and files that are crumbs (25 lines or less) are few.
+- Every room has a README.
+- A file's code stands in its room's namespace; include/cohort/ and base/ have `cohort` itself.
+"""
+
+import pathlib
+import re
+import sys
+
+MOST_FILES = 40
+CRUMB_LINES, MOST_CRUMBS = 25, 0.08
+QUOTED = re.compile(r"`([^`\s]+)`")
+FILE = re.compile(r"^(?:src/)?([a-z0-9_]+(?:/[a-z0-9_]+)*/?)(\.h|\.cc|\.py|\.proto)?$")
+# What the code calls a room whose own name a public function has: cohort::train().
+NAMESPACES = {"base": "cohort", "train": "cohort::training"}
+
+
+def rooms_of(root):
+    return sorted(p for p in (root / "src").iterdir() if p.is_dir())
+
+
+def names_a_file(source, name, ending):
+    path = source / name
+    if ending:
+        return path.with_name(path.name + ending).is_file()
+    return path.is_dir() or any(path.with_name(path.name + e).is_file()
+                                for e in (".h", ".cc", "_test.cc"))
+
+
+def missing_names(root):
+    source = root / "src"
+    rooms = {room.name for room in rooms_of(root)}
+    pages = [*(root / "docs").glob("*.md"), root / "README.md", root / "CONTRIBUTING.md",
+             *source.rglob("README.md")]
+    for page in pages:
+        for quoted in QUOTED.findall(page.read_text()):
+            match = FILE.match(quoted.rstrip(","))
+            if not match:
+                continue
+            name, ending = match.groups()
+            where = f"{page.relative_to(root)}: `{quoted}`"
+            if "/" in name.rstrip("/"):
+                beside = page.parent if page.is_relative_to(source) else source
+                places = (source, beside, root)
+                if name.split("/")[0] in rooms and \
+                        not any(names_a_file(place, name, ending) for place in places):
+                    yield f"{where} does not exist"
+            elif ending in {".h", ".cc"} and page.is_relative_to(source) and name[:2] != "x_":
+                if not any(page.parent.rglob(name + ending)) and \
+                        not (root / "include" / "cohort" / (name + ending)).exists():
+                    yield f"{where} is not in this room"
+
+
+def full_folders(root):
+    for folder in (root / "src").rglob("*"):
+        if folder.is_dir():
+            files = sum(p.is_file() for p in folder.iterdir())
+            if files > MOST_FILES:
+                yield f"{folder.relative_to(root)} has {files} files, more than {MOST_FILES}"
+
+
+def crumbs(root):
+    files = [p for p in (root / "src").rglob("*") if p.suffix in {".h", ".cc"}]
+    small = [p for p in files if len(p.read_text().splitlines()) <= CRUMB_LINES]
+    if len(small) > MOST_CRUMBS * len(files):
+        yield (f"{len(small)} of {len(files)} files have {CRUMB_LINES} lines or less: "
+               + ", ".join(str(p.relative_to(root)) for p in sorted(small)))
+
+
+def without_readme(root):
+    for room in rooms_of(root):
+        if not (room / "README.md").exists():
+            yield f"{room.relative_to(root)} has no README.md"
+
+
+def main(root):
+    complaints = [*missing_names(root), *full_folders(root), *crumbs(root), *without_readme(root)]
+    print("\n".join(complaints) or "rooms are as they should be")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))
