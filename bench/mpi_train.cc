@@ -12,6 +12,9 @@
 
 namespace {
 
+/// Replaces the gradients of a network by their mean over all ranks: they are copied into one flat
+/// array, since one large sum is faster than one for every tensor, summed in place, and copied
+/// back.
 class GradientMean {
  public:
   explicit GradientMean(int world) : world_(world) {}

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
-/// The four networks of `cohort bench train` as a user of LibTorch writes them by hand.
+/// The four networks of `cohort bench train` as a user of LibTorch writes them by hand. They must
+/// be the same as those of ddp_train.py and of src/bench/train_worker.cc, layer by layer:
+/// docs/benchmarks.md has their sizes.
 
 namespace peer {
 
@@ -105,6 +107,7 @@ struct Task {
   std::int64_t batch = 64;
 };
 
+/// Throws std::invalid_argument for a name it does not know.
 inline Task make_task(const std::string& name) {
   constexpr int kSamples = 2048;
   const auto classes = torch::randint(10, {kSamples}, torch::kLong);

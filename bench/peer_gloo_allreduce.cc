@@ -22,13 +22,14 @@
 #include <vector>
 
 #include "bench/own_process.h"
-#include "bench/sum_timing.h"
+#include "bench/timing.h"
 
 namespace {
 
 using Sum = std::function<void()>;
 using Context = std::shared_ptr<gloo::Context>;
 
+/// Gloo has two generations of algorithms side by side: functions with options, and classes.
 Sum by_function(const Context& context, std::vector<float>& data,
                 gloo::AllreduceOptions::Algorithm algorithm) {
   auto options = std::make_shared<gloo::AllreduceOptions>(context);
@@ -51,7 +52,7 @@ std::size_t fastest(const Context& context, const std::vector<Sum>& sums, std::s
   constexpr int kTrials =
       5;  // Few, as some take a tenth of a second at sizes others do in no time.
   std::vector<double> seconds;
-  for (const auto& sum : sums) seconds.push_back(cohort::seconds_per_sum(kTrials, sum));
+  for (const auto& sum : sums) seconds.push_back(cohort::seconds_per_call(kTrials, sum));
   gloo::BarrierOptions barrier(context);
   gloo::barrier(barrier);
   if (context->rank == 0) {
@@ -62,7 +63,8 @@ std::size_t fastest(const Context& context, const std::vector<Sum>& sums, std::s
   return *decision;
 }
 
-double time_sum(const Context& context, const cohort::SumPlan& plan, std::size_t* decision) {
+/// Checks the sum of each algorithm, then times the fastest.
+double time_sum(const Context& context, const cohort::TimingPlan& plan, std::size_t* decision) {
   std::vector<float> data(plan.count);
   const std::vector<Sum> sums = {
       by_function(context, data, gloo::AllreduceOptions::Algorithm::RING),
@@ -76,7 +78,7 @@ double time_sum(const Context& context, const cohort::SumPlan& plan, std::size_t
     cohort::check_sum(data, context->size);
   }
   std::fill(data.begin(), data.end(), 0.0f);  // Sums in place would otherwise grow without end.
-  return cohort::seconds_per_sum(plan.repeats, sums[fastest(context, sums, decision)]);
+  return cohort::seconds_per_call(plan.repeats, sums[fastest(context, sums, decision)]);
 }
 
 /// What the ranks share beside Gloo.
@@ -85,7 +87,7 @@ struct Shared {
   std::atomic<int> done = 0;
 };
 
-void run_rank(int rank, int world, const std::vector<cohort::SumPlan>& plans,
+void run_rank(int rank, int world, const std::vector<cohort::TimingPlan>& plans,
               const std::string& folder, Shared* shared) {
   cohort::die_with_parent();
   cohort::pin_to_core_of(rank);
@@ -107,7 +109,7 @@ void run_rank(int rank, int world, const std::vector<cohort::SumPlan>& plans,
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const int world = std::atoi(argv[1]);
-  const auto plans = cohort::parse_sum_plans({argv + 2, argv + argc});
+  const auto plans = cohort::parse_plans({argv + 2, argv + argc});
   std::string folder = std::filesystem::temp_directory_path() / "cohort-gloo-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return 1;
   auto* shared = static_cast<Shared*>(

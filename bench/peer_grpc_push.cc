@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "bench/own_process.h"
-#include "bench/ps_timing.h"
+#include "bench/timing.h"
 #include "push.grpc.pb.h"
 
 namespace {
@@ -24,6 +24,7 @@ namespace {
 using cohort::bench::Floats;
 using cohort::bench::PlainServer;
 
+/// Who takes part, and where the servers' sockets are.
 struct Group {
   bool pinned = false;
   int workers = 1;
@@ -36,6 +37,8 @@ struct Group {
   }
 };
 
+/// A part of the parameters. One call does all: what is pushed is added, and where the caller wants
+/// a reply it gets the parameters.
 class Server : public PlainServer::Service {
  public:
   explicit Server(std::size_t count) : parameters_(count) {}
@@ -68,6 +71,7 @@ void serve(const Group& group, int server, std::size_t count) {
   builder.BuildAndStart()->Wait();
 }
 
+/// Talks to all servers, each of which has an equal part of the floats.
 class Worker {
  public:
   Worker(const Group& group, std::size_t count) {
@@ -124,14 +128,16 @@ class Worker {
   std::vector<float> pulled_;
 };
 
-void time_calls(const Group& group, int rank, const cohort::SumPlan& plan, double* seconds) {
+/// The calls in the order of server_call_names(). Every worker makes them; the first one's times
+/// count.
+void time_calls(const Group& group, int rank, const cohort::TimingPlan& plan, double* seconds) {
   if (group.pinned) cohort::pin_to_core_of(rank, group.cores);
   Worker worker(group, plan.count);
   const bool pushes[] = {true, false, true};
   const bool pulls[] = {false, true, true};
   for (int call = 0; call < 3; ++call) {
     const double time =
-        cohort::seconds_per_sum(plan.repeats, [&] { worker.exchange(pushes[call], pulls[call]); });
+        cohort::seconds_per_call(plan.repeats, [&] { worker.exchange(pushes[call], pulls[call]); });
     if (rank == 0) seconds[call] = time;
   }
   if (worker.first() < 1) throw std::runtime_error("what was pushed did not come back");
@@ -151,7 +157,9 @@ pid_t in_child(Body&& body) {
   }
 }
 
-bool time_plan(const Group& group, const cohort::SumPlan& plan, double* seconds) {
+/// One size: starts the servers, lets the workers make their calls, ends the servers. False where a
+/// worker failed.
+bool time_plan(const Group& group, const cohort::TimingPlan& plan, double* seconds) {
   const std::size_t part = (plan.count + group.servers - 1) / group.servers;
   std::vector<pid_t> servers, workers;
   for (int server = 0; server < group.servers; ++server) {
@@ -188,15 +196,15 @@ int main(int argc, char** argv) {
   group.folder = folder;
   auto* seconds = static_cast<double*>(
       mmap(nullptr, 3 * sizeof(double), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  cohort::ServerTimings timings;
+  cohort::TimingLine line;
   bool good = true;
-  for (const auto& plan : cohort::parse_sum_plans({argv + 4, argv + argc})) {
+  for (const auto& plan : cohort::parse_plans({argv + 4, argv + argc})) {
     good = good && time_plan(group, plan, seconds);
     for (std::size_t call = 0; call < 3; ++call) {
-      timings.add(cohort::server_call_names()[call], plan.count * sizeof(float), seconds[call]);
+      cohort::add_call(line, cohort::server_call_names()[call], plan, seconds[call]);
     }
   }
   std::filesystem::remove_all(folder);
-  if (good) timings.print();
+  if (good) line.print();
   return good ? 0 : 1;
 }

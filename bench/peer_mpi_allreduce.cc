@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "bench/own_process.h"
-#include "bench/sum_timing.h"
+#include "bench/timing.h"
 
 namespace {
 
-double time_sum(const cohort::SumPlan& plan, int rank, int world) {
+/// Seconds of a sum of one size, after both ways to call it have been checked.
+double time_sum(const cohort::TimingPlan& plan, int rank, int world) {
   std::vector<float> in(plan.count, cohort::contribution_of(rank));
   std::vector<float> out(plan.count);
   const int count = static_cast<int>(plan.count);
@@ -28,8 +29,8 @@ double time_sum(const cohort::SumPlan& plan, int rank, int world) {
   std::fill(in.begin(), in.end(), 0.0f);  // Sums in place would otherwise grow without end.
 
   // A user can call it either way; the faster one counts.
-  return std::min(cohort::seconds_per_sum(plan.repeats, between),
-                  cohort::seconds_per_sum(plan.repeats, in_place));
+  return std::min(cohort::seconds_per_call(plan.repeats, between),
+                  cohort::seconds_per_call(plan.repeats, in_place));
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &world);
   cohort::pin_to_core_of(rank);
 
-  const auto plans = cohort::parse_sum_plans({argv + 1, argv + argc});
+  const auto plans = cohort::parse_plans({argv + 1, argv + argc});
   std::vector<double> seconds;
   for (const auto& plan : plans) seconds.push_back(time_sum(plan, rank, world));
   if (rank == 0) cohort::print_sums(plans, seconds);

@@ -9,13 +9,16 @@
 #include "bench/own_process.h"
 #include "networks.h"
 
-/// The training loop a user of LibTorch writes by hand, and what it measures of itself.
+/// The training loop a user of LibTorch writes by hand, and what it measures of itself: SGD with
+/// momentum over consecutive slices of data that lies in memory. What `cohort bench worker
+/// training` prints has the same fields.
 
 namespace peer {
 
+/// What one process measured; print() makes the line of JSON of it.
 struct Figures {
   double samples_per_second = 0;  ///< Of this process, the first `skipped` steps left out.
-  double first_step_at = 0;
+  double first_step_at = 0;       ///< On the clock of cohort::seconds_now().
   double peak_rss_bytes = 0;
 };
 

@@ -1,10 +1,14 @@
 # A room is a folder of src/: one library of its *.cc files, one test program of its *_test.cc files.
 #
 #   cohort_room(collective DEPENDS transport cluster base [TORCH] [LIBRARIES …] [HIDDEN_LIBRARIES …]
-#     [COST SECONDS])
+#     [COST SECONDS] [TORCH_TEST_DEPENDS …])
 #
 # DEPENDS names the lower rooms it includes; HIDDEN_LIBRARIES those no header of it shows; TORCH says it may include LibTorch (and shares the
 # precompiled header). Rooms with TORCH are left out when COHORT_WITH_TORCH is off.
+#
+# A room that is free of torch may have tests that compare it with torch: its *_torch_test.cc files become
+# a test program of their own, <name>_torch_test, only where COHORT_WITH_TORCH is on. TORCH_TEST_DEPENDS
+# names the rooms, higher ones too, that these tests include beside their own.
 #
 # A room's files are compiled a dozen at a time (a unity build), which takes a quarter of the time that
 # one by one takes: headers are read once. APART names those that are not, because they have a
@@ -59,7 +63,8 @@ function(cohort_use_torch target)
 endfunction()
 
 function(cohort_room name)
-  cmake_parse_arguments(ROOM "TORCH" "COST" "DEPENDS;LIBRARIES;HIDDEN_LIBRARIES;SOURCES;APART" ${ARGN})
+  cmake_parse_arguments(ROOM "TORCH" "COST"
+    "DEPENDS;LIBRARIES;HIDDEN_LIBRARIES;SOURCES;APART;TORCH_TEST_DEPENDS" ${ARGN})
   if(ROOM_TORCH AND NOT COHORT_WITH_TORCH)
     return()
   endif()
@@ -67,6 +72,11 @@ function(cohort_room name)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  if(NOT ROOM_TORCH)
+    set(torch_tests ${tests})
+    list(FILTER torch_tests INCLUDE REGEX "_torch_test\\.cc$")
+    list(FILTER tests EXCLUDE REGEX "_torch_test\\.cc$")
+  endif()
   list(TRANSFORM ROOM_DEPENDS PREPEND cohort_)
 
   add_library(cohort_${name} STATIC ${sources} ${ROOM_SOURCES})
@@ -93,5 +103,15 @@ function(cohort_room name)
     if(ROOM_COST)
       set_tests_properties(${name} PROPERTIES COST ${ROOM_COST})
     endif()
+  endif()
+
+  if(COHORT_BUILD_TESTS AND COHORT_WITH_TORCH AND torch_tests)
+    list(TRANSFORM ROOM_TORCH_TEST_DEPENDS PREPEND cohort_)
+    add_executable(${name}_torch_test ${torch_tests})
+    target_link_libraries(${name}_torch_test PRIVATE cohort_${name} ${ROOM_TORCH_TEST_DEPENDS}
+      cohort_test_main cohort_test_flags)
+    cohort_use_torch(${name}_torch_test)
+    add_test(NAME ${name}_torch COMMAND ${name}_torch_test)
+    set_tests_properties(${name}_torch PROPERTIES TIMEOUT 600)
   endif()
 endfunction()

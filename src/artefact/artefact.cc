@@ -4,11 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "base/checked.h"
-#include "base/excerpt.h"
 #include "base/fail.h"
-#include "base/json_text.h"
-#include "data/preprocessing/preprocessing_json.h"
+#include "base/integers.h"
+#include "base/json.h"
+#include "data/preprocessing/preprocessing.h"
 #include "model/architecture.h"
 
 namespace cohort {
@@ -16,12 +15,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// The version is raised only where an older reader would go wrong; new fields do not raise it.
 constexpr const char* kFormat = "cohort-model";
 constexpr std::int64_t kVersion = 1;
+// Limits of what a file may claim, far above anything real.
 constexpr std::int64_t kMostCount = std::int64_t{1} << 60;
 constexpr std::int64_t kWidest = 1 << 24;  // As in a job file.
 constexpr std::int64_t kMostInputs = std::int64_t{1} << 40;
 
+// ---- writing ----
+
+/// Of the spec, and of the samples it was taken from.
 Json spec_json(const Artefact& artefact) {
   const DataSpec& spec = artefact.spec;
   Json json = {{"kind", artefact.data_kind},
@@ -34,6 +38,7 @@ Json spec_json(const Artefact& artefact) {
   return json;
 }
 
+/// The kind, and what a reader needs of it: all layers, or which script it must be.
 Json architecture_json(const Architecture& architecture) {
   switch (architecture.kind) {
     case Architecture::Kind::layers: {
@@ -51,6 +56,9 @@ Json architecture_json(const Architecture& architecture) {
   return {{"kind", "own"}};
 }
 
+// ---- reading ----
+
+/// Checksums are written as eight hexadecimal digits.
 std::uint32_t read_crc32c(const JsonFields& fields) {
   const std::string text = fields.text("crc32c");
   const bool is_hex = text.size() == 8 && text.find_first_not_of("0123456789abcdef") == text.npos;
@@ -60,6 +68,7 @@ std::uint32_t read_crc32c(const JsonFields& fields) {
   return static_cast<std::uint32_t>(std::stoul(text, nullptr, 16));
 }
 
+/// `classes` is the task, which stands elsewhere in the file.
 DataSpec read_spec(const JsonFields& fields, bool classes) {
   DataSpec spec;
   spec.input_shape = fields.integers("input_shape", 1, kWidest, 8);
@@ -75,6 +84,7 @@ DataSpec read_spec(const JsonFields& fields, bool classes) {
   return spec;
 }
 
+/// The layers are planned for `spec`, so what comes back fits the data.
 Architecture read_architecture_of(const JsonFields& fields, const DataSpec& spec) {
   Architecture architecture;
   const std::string kind = fields.text("kind");
@@ -92,6 +102,7 @@ Architecture read_architecture_of(const JsonFields& fields, const DataSpec& spec
   return architecture;
 }
 
+/// Whether the task is to tell classes.
 bool read_task(const JsonFields& fields) {
   const std::string task = fields.text("task");
   if (task != "classes" && task != "values") {
@@ -100,6 +111,7 @@ bool read_task(const JsonFields& fields) {
   return task == "classes";
 }
 
+/// First of all: a later version may have changed what anything else means.
 void check_format(const JsonFields& fields, const std::string& file) {
   if (!fields.has("format") || fields.text("format") != kFormat) {
     fail(ErrorCode::corrupt, "{} is not a model that Cohort wrote: its format is not \"{}\"", file,
@@ -113,6 +125,7 @@ void check_format(const JsonFields& fields, const std::string& file) {
   }
 }
 
+/// Scoring makes the loss anew by this name; of a program's own it has only the word.
 void check_loss(const JsonFields& fields, const std::string& loss) {
   if (loss == "cross-entropy" || loss == "mean-squared-error" || loss == "own") return;
   fields.wrong("loss", fmt::format("is \"{}\", which is no loss", excerpt(loss)));
@@ -137,6 +150,8 @@ std::string to_json(const Artefact& artefact) {
   return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }
 
+// In this order because later parts are checked against earlier ones: the spec needs the task,
+// preprocessing and architecture need the spec.
 Artefact parse_artefact(const std::string& text, const std::string& file) {
   const nlohmann::json json = parse_json(text);
   if (!json.is_object()) {

@@ -5,8 +5,8 @@
 
 #include "artefact/model_files.h"
 #include "base/files.h"
+#include "data/datasets.h"
 #include "data/load_data.h"
-#include "data/sources/split.h"
 #include "model/make_model.h"
 
 namespace cohort {

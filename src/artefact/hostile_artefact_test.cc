@@ -1,4 +1,6 @@
-// A model.json that somebody else wrote: it is loaded or refused with one sentence, and asks for no
+// Proves that a model.json changed by anybody is loaded as it is or refused with one sentence:
+// numbers that cannot be, parts that disagree, deep nesting, links, and 1,500 random injuries. A
+// model.json that somebody else wrote: it is loaded or refused with one sentence, and asks for no
 // memory that its weights do not fill.
 #include <cohort/loaded_model.h>
 #include <gmock/gmock.h>

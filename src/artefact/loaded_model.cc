@@ -1,15 +1,19 @@
+// The public door of this room: a model in a folder, as an object that takes raw rows and gives
+// named predictions. Everything it does is in artefact, model_files and conversion; here they are
+// put together behind include/cohort/loaded_model.h, which shows none of them.
 #include <cohort/loaded_model.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "artefact/describe_output.h"
+#include "artefact/conversion.h"
 #include "artefact/model_files.h"
-#include "artefact/raw_rows.h"
 #include "base/fail.h"
 
 namespace cohort {
 
+// What a LoadedModel is; names are kept beside the artefact, since a caller may ask for them by the
+// row.
 struct LoadedModel::State {
   State(Artefact its_artefact, std::unique_ptr<Model> its_model)
       : artefact(std::move(its_artefact)),
@@ -28,9 +32,10 @@ struct LoadedModel::State {
 
 namespace {
 
-/// However many there are, the model computes with so many at a time.
+/// The model computes with so many rows at a time, however many there are: memory stays small.
 constexpr std::int64_t kRowsAtOnce = 256;
 
+/// Piece by piece through the model, in the order of the rows.
 std::vector<Prediction> predict_input(LoadedModel& model, const torch::Tensor& input) {
   std::vector<Prediction> all;
   for (std::int64_t begin = 0; begin < input.size(0); begin += kRowsAtOnce) {
@@ -92,6 +97,9 @@ Prediction LoadedModel::predict(const std::vector<double>& numbers) {
   return std::move(predict_batch(std::vector<std::vector<double>>{numbers}).front());
 }
 
+// Three ways to a model: its layers are in the artefact; a program makes it; a TorchScript file has
+// it.
+
 LoadedModel load_model(const std::string& dir) {
   Artefact artefact = read_artefact(dir);
   auto model = make_trained_model(dir, artefact);
@@ -107,6 +115,7 @@ LoadedModel load_model(const std::string& dir,
   return LoadedModel(std::make_unique<LoadedModel::State>(std::move(artefact), std::move(model)));
 }
 
+// The file must be the one that was trained; its code runs.
 LoadedModel load_torchscript_model(const std::string& dir, const std::string& file) {
   Artefact artefact = read_artefact(dir);
   auto model = make_script_model(dir, artefact, file);

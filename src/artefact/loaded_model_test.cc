@@ -1,10 +1,12 @@
+// Proves the public load_model(): raw rows give what the plain forward pass gives, for tables, text
+// and tokens and for the layers of every preset; and what it refuses. Models are saved untrained.
 #include <cohort/loaded_model.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "artefact/artefact_test_support.h"
 #include "base/fail.h"
-#include "data/sources/csv_reader.h"
+#include "data/sources/text_files.h"
 #include "model/architecture.h"
 
 namespace cohort {

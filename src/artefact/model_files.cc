@@ -5,29 +5,28 @@
 #include <optional>
 
 #include "base/crc32c.h"
-#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "checkpoint/safetensors.h"
 #include "model/make_model.h"
-#include "model/torchscript_model.h"
 
 namespace cohort {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A million features or classes take as much; nobody else's file may take more memory than that.
+/// Of model.json: room for a million features or classes. A larger file is refused unread.
 constexpr std::uint64_t kMostArtefactBytes = 64 << 20;
 constexpr std::size_t kBlock = 1 << 20;
 
+/// Parameters, then buffers, as the model names them.
 std::vector<NamedTensor> all_tensors(Model& model) {
   std::vector<NamedTensor> tensors = model.parameters();
   for (NamedTensor& buffer : model.buffers()) tensors.push_back(std::move(buffer));
   return tensors;
 }
 
-/// Other types are not trained, and not kept.
+/// Only float32 and int64 tensors are saved and loaded; others are not trained.
 bool is_kept(const torch::Tensor& tensor) {
   return tensor.scalar_type() == torch::kFloat32 || tensor.scalar_type() == torch::kInt64;
 }
@@ -41,7 +40,8 @@ bool is_finite(std::span<const float> values) {
   return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
 }
 
-/// Tensors that were trained together under two names are written under both.
+/// All tensors as the writer wants them, which refer to the memory of `tensors`; nothing where a
+/// float is not finite. One that has two names is written under both.
 std::optional<std::vector<TensorView>> views_of(std::vector<NamedTensor>& tensors) {
   std::vector<TensorView> views;
   for (auto& [name, tensor] : tensors) {
@@ -57,11 +57,13 @@ std::optional<std::vector<TensorView>> views_of(std::vector<NamedTensor>& tensor
   return views;
 }
 
+/// For weights that are sound and do not fit the model.
 [[noreturn]] void fail_other_model(const fs::path& path, const std::string& what) {
   fail(ErrorCode::invalid, "the weights in {} are of another model: {}", path.string(), what);
 }
 
-/// Before any value is read.
+/// The file must have exactly the model's tensors, by name, shape and type. Called with the header,
+/// before any value is read.
 void check_tensors(const fs::path& path, const std::vector<NamedTensor>& wanted,
                    const std::vector<StoredTensor>& stored) {
   std::map<std::string, const StoredTensor*> by_name;
@@ -89,6 +91,7 @@ void check_tensors(const fs::path& path, const std::vector<NamedTensor>& wanted,
   }
 }
 
+/// A value that is not finite was not written by us: save_model_files() refuses it.
 void copy_values(const SafetensorsFile& file, const NamedTensor& named) {
   const torch::NoGradGuard no_grad;
   torch::Tensor tensor = named.tensor;
@@ -104,7 +107,8 @@ void copy_values(const SafetensorsFile& file, const NamedTensor& named) {
   tensor.copy_(torch::from_blob(const_cast<float*>(values.data()), tensor.sizes()));
 }
 
-/// A program's own random numbers stay what they would be, though layers draw first weights.
+/// Loading a model builds layers, which draw first weights from torch's generator. This puts the
+/// generator back, so that a program's own random numbers are what they would be without.
 class RandomNumbersKept {
  public:
   RandomNumbersKept() : state_(generator().get_state()) {}
@@ -118,6 +122,7 @@ class RandomNumbersKept {
   at::Tensor state_;
 };
 
+/// The weights of all layers, nested ones too.
 std::uint64_t planned_floats(const std::vector<LayerPlan>& layers) {
   std::uint64_t sum = 0;
   for (const LayerPlan& layer : layers) {
@@ -126,6 +131,7 @@ std::uint64_t planned_floats(const std::vector<LayerPlan>& layers) {
   return sum;
 }
 
+/// Reads the whole file of weights once before anything is believed of it.
 void check_seal(const fs::path& folder, const Artefact& artefact) {
   const fs::path path = folder / kWeightsFile;
   if (seal_of(path, Links::refuse) == artefact.weights) return;
@@ -134,6 +140,7 @@ void check_seal(const fs::path& folder, const Artefact& artefact) {
        (folder / kArtefactFile).string(), path.string());
 }
 
+/// For weights whose seal has been checked.
 void load_sealed(const fs::path& folder, Model& model) {
   const fs::path path = folder / kWeightsFile;
   const std::vector<NamedTensor> tensors = all_tensors(model);
@@ -148,6 +155,8 @@ void load_sealed(const fs::path& folder, Model& model) {
 
 }  // namespace
 
+// The seal is computed of the bytes as they are written. Weights go first: with new weights and an
+// old model.json the seal does not fit, which loading notices.
 bool save_model_files(const fs::path& folder, Model& model, Artefact artefact,
                       const std::map<std::string, std::string>& metadata) {
   std::vector<NamedTensor> tensors = all_tensors(model);
@@ -170,6 +179,7 @@ bool save_model_files(const fs::path& folder, Model& model, Artefact artefact,
   return true;
 }
 
+// The usual mistakes get sentences of their own: no folder, no run, a run of an older Cohort.
 Artefact read_artefact(const fs::path& folder) {
   std::error_code cannot_tell;
   if (!fs::is_directory(folder, cannot_tell)) {
@@ -186,6 +196,7 @@ Artefact read_artefact(const fs::path& folder) {
   return parse_artefact(read_file(path, Links::refuse, kMostArtefactBytes), path.string());
 }
 
+// Piece by piece: weights may be larger than what memory is left.
 WeightsSeal seal_of(const fs::path& path, Links links) {
   InputFile file(path, links);
   std::vector<std::byte> block(kBlock);
@@ -197,6 +208,7 @@ WeightsSeal seal_of(const fs::path& path, Links links) {
   return seal;
 }
 
+// For a model that somebody else made; make_trained_model() checks the seal before it makes one.
 void load_weights(const fs::path& folder, const Artefact& artefact, Model& model) {
   check_seal(folder, artefact);
   load_sealed(folder, model);
@@ -217,7 +229,7 @@ std::unique_ptr<Model> make_trained_model(const fs::path& folder, const Artefact
          folder.string());
   }
   check_seal(folder, artefact);
-  // Layers may ask for more than the weights fill, and shall not get it.
+  // Before the layers are made: a small file must not make them take any amount of memory.
   if (planned_floats(architecture.layers) > artefact.weights.bytes / sizeof(float)) {
     fail(ErrorCode::corrupt, "the layers of {} have more weights than {} has bytes for",
          (folder / kArtefactFile).string(), kWeightsFile);
@@ -228,6 +240,7 @@ std::unique_ptr<Model> make_trained_model(const fs::path& folder, const Artefact
   return model;
 }
 
+// The checksum of the script is compared before torch opens it: loading one runs its code.
 std::unique_ptr<Model> make_script_model(const fs::path& folder, const Artefact& artefact,
                                          const fs::path& script) {
   if (artefact.architecture.kind != Architecture::Kind::torchscript) {

@@ -12,6 +12,13 @@
 
 namespace cohort {
 
+/// The two files of a model in a folder, as one thing: writing them, checking that they belong
+/// together (the artefact is sealed with size and checksum of the weights), and making a model of
+/// them. Files of others are read with care: links are refused, sizes are compared before memory is
+/// taken, and no code of theirs runs unless a caller brings the very file it was trained from.
+/// Functions keep no state; a folder that is being written to is either the old pair, the new one,
+/// or refused.
+
 /// Writes `model.safetensors` and then `model.json` to the folder, each atomically, and fills in
 /// which weights are meant. Should the process die between the two, the pair is one that does not
 /// belong together, and loading says so. Writes nothing and returns false where a weight is not a
@@ -39,7 +46,7 @@ std::unique_ptr<Model> make_script_model(const std::filesystem::path& folder,
                                          const Artefact& artefact,
                                          const std::filesystem::path& script);
 
-/// Of a whole file, which is read piece by piece.
+/// The size and checksum of a whole file, which is read piece by piece.
 WeightsSeal seal_of(const std::filesystem::path& path, Links links);
 
 }  // namespace cohort

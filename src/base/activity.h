@@ -7,15 +7,21 @@
 
 namespace cohort {
 
+/// What a worker stands still for or is busy with, where others can see it. Every worker has one
+/// Activity in memory that it shares with its launcher (launch/control/slots.h). The worker writes
+/// it, by Waiting and Working below; the launcher clears it when the worker is gone, and reads it
+/// when steps stop coming: it then says who waits for what since when, and has patience with who is
+/// busy. Everything in it is a number of fixed meaning, because the reader is another process.
+
 /// The longest a task may be busy with one thing other than a step before it counts as stuck.
 constexpr Duration kLongestWork = std::chrono::minutes(10);
 
-/// What a task may wait for that others must do.
+/// What a task may wait for that others must do. The words for each stand in activity.cc.
 enum class WaitFor : std::uint8_t {
-  nothing,  ///< It does not wait.
-  sum,
-  word,
-  chiefs_model,
+  nothing,       ///< It does not wait.
+  sum,           ///< Of numbers of all workers.
+  word,          ///< What the workers tell each other.
+  chiefs_model,  ///< At the beginning of a group.
   gradients,
   bucket,  ///< Activity::index is its number.
   servers_update,
@@ -27,19 +33,20 @@ enum class WaitFor : std::uint8_t {
 enum class BusyWith : std::uint8_t {
   nothing,  ///< It is at its steps.
   checkpoint,
-  group,
+  group,  ///< It forms one with others.
   saving,
 };
 
-/// In words, to follow "waiting for rank 2,": "sum over the workers". Also for a number that is
-/// none of them, since it comes from another process.
+/// In words, to follow "waiting for rank 2,": "sum over the workers". Never fails: the number comes
+/// from another process, and one that is none of them is "something unknown".
 const char* words_of(WaitFor what);
 /// To follow "rank 2 is": "saving".
 const char* words_of(BusyWith what);
 
-/// What a task stands still for, or is busy with instead of making steps, where another process can
-/// see it: numbers only, which mean the same wherever they are read. Times are ticks of Clock, of
-/// one host.
+/// See above. Times are ticks of Clock, which can be compared within one host only. What is waited
+/// for is stored last and read first, so a reader never pairs it with older `index` and `since`;
+/// it may pair it with newer ones, if the next wait began meanwhile, which does no harm in a
+/// report.
 struct Activity {
   std::atomic<WaitFor> waiting{WaitFor::nothing};
   std::atomic<int> index{-1};  ///< Which of several such things; -1: there is one.
@@ -48,7 +55,7 @@ struct Activity {
   std::atomic<BusyWith> working{BusyWith::nothing};
   std::atomic<std::int64_t> working_since{0};
 
-  /// Of a task that is not there any more.
+  /// For a task that is not there any more.
   void clear() {
     waiting.store(WaitFor::nothing);
     working.store(BusyWith::nothing);
@@ -77,7 +84,8 @@ class Working {
   Activity& activity_;
 };
 
-/// While it lives its task is waiting for others. Does nothing where there is no activity.
+/// While it lives its task is waiting for others. Does nothing where there is no activity (a task
+/// that nobody watches). One at a time for each task: the inner of two would end both.
 class Waiting {
  public:
   /// `index` where there are several such things: a bucket's number.

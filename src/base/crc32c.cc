@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::uint32_t kReversedPolynomial = 0x82f63b78;
 
+/// What each value of a byte does to the remainder: the division by the polynomial, bit by bit, of
+/// a byte and nothing after it. Bits are in reversed order, the lowest first.
 constexpr std::array<std::uint32_t, 256> make_table() {
   std::array<std::uint32_t, 256> table{};
   for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
@@ -27,6 +29,7 @@ constexpr std::array<std::uint32_t, 256> make_table() {
 constexpr std::array<std::uint32_t, 256> kTable = make_table();
 
 #if defined(__x86_64__)
+/// Eight bytes an instruction, the last few one by one.
 __attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(
     std::span<const std::byte> bytes, std::uint32_t seed) {
   std::uint64_t crc = ~seed;
@@ -40,6 +43,7 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(
   return ~rest;
 }
 
+// Asked once, when the program is loaded.
 const auto kFastest = __builtin_cpu_supports("sse4.2") ? &crc32c_by_instruction : &crc32c_by_table;
 #else
 const auto kFastest = &crc32c_by_table;

@@ -17,7 +17,7 @@ namespace {
 struct Failpoint {
   std::string name;
   void (*act)(const std::string& name) = nullptr;
-  std::atomic<int> passings_left = 1;
+  std::atomic<int> passings_left = 1;  // It acts when this comes to 0, and goes on below.
 };
 
 struct Action {
@@ -37,6 +37,7 @@ constexpr Action kActions[] = {
     {"stop", [](const std::string&) { ::kill(::getpid(), SIGSTOP); }},
 };
 
+// What a passing looks at first, so that it costs nothing where nothing is set.
 std::atomic<bool> any_set = false;
 
 // A deque, because an atomic cannot be moved.

@@ -40,6 +40,7 @@ std::uint64_t size_of(const UniqueFd& fd, const std::filesystem::path& path) {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
+/// One read(2) that is not interrupted; 0 at the end of the file.
 std::size_t read_some(int fd, std::span<std::byte> into, const std::filesystem::path& path) {
   for (;;) {
     const ssize_t got = ::read(fd, into.data(), into.size());

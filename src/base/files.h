@@ -12,12 +12,17 @@
 
 namespace cohort {
 
+/// The one door to files. What is read may have been put there by anybody: only regular files are
+/// read, their size is known before, and opening never waits. What is written to be kept appears
+/// under its name all at once (AtomicFile), so that a reader, or the next run after a crash, never
+/// finds half a file. All errors name the path.
+
 /// Whether a file whose name is a symbolic link may be read. Paths that a user gives may be links;
 /// what stands in a folder of ours (a checkpoint, a run) was never made as one.
 enum class Links { follow, refuse };
 
-/// A regular file, open to be read, whose size is known. The one door to files that others may have
-/// made: a FIFO, a device, a folder is refused, and opening one never waits.
+/// A regular file, open to be read, whose size is known. A FIFO, a device or a folder is refused,
+/// and opening one never waits.
 class InputFile {
  public:
   /// Throws Error naming the path: not_found, invalid for what is no regular file, io.
@@ -25,7 +30,7 @@ class InputFile {
 
   const std::filesystem::path& path() const { return path_; }
   int fd() const { return fd_.get(); }
-  /// When it was opened.
+  /// In bytes, when it was opened; a file may grow or shrink while it is read.
   std::uint64_t size() const { return size_; }
 
   /// Fills `into` from where the last call ended, and returns how many bytes it got: fewer only at
@@ -43,7 +48,8 @@ class InputFile {
 std::string read_file(const std::filesystem::path& path, Links links = Links::follow,
                       std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 
-/// A file of the kernel's, under /proc or /sys: its size is not known before it is read.
+/// A file of the kernel's, under /proc or /sys, whose size is not known before it is read. Throws
+/// as InputFile does.
 std::string read_kernel_file(const std::filesystem::path& path);
 
 /// A file of a run folder to write to, made where it is missing; never through a link, and never
@@ -74,9 +80,13 @@ void create_folder(const std::filesystem::path& folder);
 inline constexpr std::string_view kLeftoverPrefix = ".part-";
 
 /// A file written in pieces that appears under `path` all at once, by commit(). Without it (an
-/// error, an early return) nothing is left and what was under `path` stays. Until then it has a
-/// name beside `path` that is its own: nobody else can have made or guessed it, so that in a folder
-/// where others may write nothing of theirs is written through.
+/// error, an early return) nothing is left and what was under `path` stays; where the process dies
+/// before it, a file that begins with kLeftoverPrefix is left, for whoever owns the folder to
+/// remove. Until commit() it has a name beside `path` that is its own: nobody else can have made or
+/// guessed it, so that in a folder where others may write nothing of theirs is written through.
+///
+///   write …  ->  .part-<random>  ->  fsync  ->  rename to path  ->  fsync of the folder
+///                                    (Sync::yes)                    (Sync::yes)
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -91,7 +101,7 @@ class AtomicFile {
  private:
   const std::filesystem::path path_;
   std::filesystem::path temporary_;
-  UniqueFd fd_;
+  UniqueFd fd_;  // None after commit(): then the temporary name is gone.
 };
 
 /// A folder of its own under the system's temporary folder, removed with its owner.

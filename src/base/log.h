@@ -6,7 +6,9 @@
 
 namespace cohort {
 
-/// Logging of a task, on spdlog's default logger: to standard error unless told otherwise.
+/// Logging of a task, on spdlog's default logger: to standard error unless told otherwise. For what
+/// a user should know though nothing has failed; what has failed is thrown (base/fail.h). Any
+/// thread may log.
 template <class... Args>
 void log_info(fmt::format_string<Args...> format, Args&&... args) {
   spdlog::info(format, std::forward<Args>(args)...);

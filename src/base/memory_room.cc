@@ -31,7 +31,7 @@ std::uint64_t cgroup_limit() {
   return kUnlimited;
 }
 
-/// What the kernel could still give.
+/// What the kernel could still give; unlimited where /proc does not say.
 std::uint64_t machine_limit() {
   std::ifstream file("/proc/meminfo");
   std::string name, unit;

@@ -9,6 +9,9 @@
 
 namespace cohort {
 
+/// For tests of readers: thousands of broken versions of a good text, each of which a reader must
+/// refuse with an Error or take, without harm. The same `random` makes the same injuries.
+
 /// `text` with one to four random injuries, of the kinds that find the holes of parsers: bytes
 /// flipped, cut out, doubled, replaced by a piece of `words` or by a number that is too large.
 inline std::string mutated(std::string text, Random& random, std::string_view words) {

@@ -8,6 +8,9 @@
 
 namespace cohort {
 
+/// Where the time of a worker's steps goes, for the summary of a run and for traces. A PhaseSpan in
+/// a block of code measures it; the PhaseClock of the worker adds up.
+
 /// What a worker's time goes to. `communication` is the time the training thread itself spends on
 /// moving or adding gradients (what a background thread does meanwhile costs no step time), `wait`
 /// the time it stands still for other ranks.
@@ -17,7 +20,8 @@ inline constexpr std::array<std::string_view, 7> kPhaseNames = {
     "data", "forward", "backward", "communication", "optimizer", "checkpoint", "wait"};
 
 /// Adds up the phases of one worker's training thread, and tells listeners of every span (for
-/// traces). Set the listeners before the first span.
+/// traces). Set the listeners before the first span. All but add_background() is for the training
+/// thread alone; that one may be called by any thread.
 class PhaseClock {
  public:
   using Listener = std::function<void(Phase, Clock::time_point begin, Clock::time_point end)>;
@@ -53,7 +57,7 @@ class PhaseClock {
   double seconds(Phase phase) const { return seconds_[static_cast<std::size_t>(phase)]; }
 
  private:
-  std::array<double, kPhaseNames.size()> seconds_{};
+  std::array<double, kPhaseNames.size()> seconds_{};  // By phase.
   Listener listener_;
   Listener background_listener_;
 };

@@ -5,7 +5,14 @@
 namespace cohort {
 
 /// Random numbers that are the same in every build on every machine: number i of a stream is a
-/// function of (seed, stream, i) and uses nothing of the platform's library.
+/// function of (seed, stream, i) and uses nothing of the platform's library, whose distributions
+/// differ between versions. What depends on them (the order of samples, generated datasets, first
+/// weights of factors) is therefore the same in all workers and when a run is resumed. Streams of
+/// one seed are independent for all practical purposes; take a stream for each thing that draws.
+/// Not for secrets. One thread at a time.
+///
+/// It is splitmix64 (Steele, Lea and Flood 2014): a counter that grows by an odd constant, and a
+/// function that mixes it, so skipping ahead costs nothing.
 class Random {
  public:
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0)

@@ -6,7 +6,9 @@
 
 namespace cohort {
 
-/// A file descriptor that is closed with its owner.
+/// A file descriptor that is closed with its owner; none (-1) when made without one or moved from.
+/// A failed system call's -1 may be handed to the constructor: the object is then false, and errno
+/// is untouched. Assigning exchanges the two, so what this had is closed with the other.
 class UniqueFd {
  public:
   UniqueFd() = default;

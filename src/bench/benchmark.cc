@@ -8,9 +8,9 @@
 #include "base/deadline.h"
 #include "base/fail.h"
 #include "base/files.h"
-#include "base/json_text.h"
-#include "base/nearest_name.h"
-#include "bench/table.h"
+#include "base/json.h"
+#include "base/names.h"
+#include "bench/results.h"
 #include "kernel/kernel_report.h"
 
 namespace cohort {
@@ -47,6 +47,8 @@ void narrow(std::vector<Named>& all, const std::vector<std::string>& only) {
   std::erase_if(all, [&](const Named& one) { return !meant(one); });
 }
 
+/// What --only leaves: cases, contenders, or both. The reference stays, whoever is named, since
+/// nobody is compared with anybody else.
 void select(Benchmark& benchmark, const std::vector<std::string>& only) {
   auto known = names_of(benchmark.cases);
   for (const auto& name : names_of(benchmark.contenders)) known.push_back(name);
@@ -90,10 +92,13 @@ void add_other_build(std::vector<Contender>& contenders, const std::string& bina
   }
 }
 
+/// Runs the rounds and gathers what comes out. A contender that fails is noted and the rest goes
+/// on.
 class Rounds {
  public:
   explicit Rounds(const Benchmark& benchmark) : benchmark_(benchmark) {}
 
+  /// Every case, every contender of it; round r begins with contender r.
   void run(int round) {
     for (const auto& one_case : benchmark_.cases) {
       for (std::size_t i = 0; i < benchmark_.contenders.size(); ++i) {
@@ -109,6 +114,8 @@ class Rounds {
   bool reference_failed = false;
 
  private:
+  /// One contender, one case, one round: runs its programs and takes their values or notes what is
+  /// wrong.
   void measure(const Case& one_case, const Contender& contender, int round) {
     const Finished finished = run_together(contender.group(one_case));
     std::string problem = finished.problem;
@@ -145,6 +152,8 @@ void say(const std::string& text) {
   std::fflush(stdout);
 }
 
+/// The figures of every round, and all that is needed to judge them later: kernels, what was left
+/// out, what failed.
 void write_json(const std::string& path, const Benchmark& benchmark, const BenchOptions& options,
                 const Rounds& rounds) {
   std::vector<std::string> reasons;

@@ -8,6 +8,9 @@
 #include "base/files.h"
 #include "bench/peers.h"
 
+/// Benchmarks whose contenders are shell scripts that print how long they say they took: so every
+/// ratio is known before.
+
 namespace cohort {
 namespace {
 

@@ -28,7 +28,8 @@ inline std::vector<int> allowed_cores() {
   return cores;
 }
 
-/// Binds this process to one core, the ranks spread over `cores` in turn.
+/// Binds this process to one core, the ranks spread over `cores` in turn. Where there are more
+/// ranks than cores, some share one. A machine that refuses it changes nothing.
 inline void pin_to_core_of(int rank, const std::vector<int>& cores = allowed_cores()) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -36,6 +37,7 @@ inline void pin_to_core_of(int rank, const std::vector<int>& cores = allowed_cor
   sched_setaffinity(0, sizeof set, &set);
 }
 
+/// What a measured program must do first: if `cohort bench` is killed, all it has started end.
 inline void die_with_parent() {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
 }

@@ -13,6 +13,7 @@
 namespace cohort {
 namespace {
 
+/// Whatever the user's environment says: a worker has one core.
 const ProgramVariables kOneThread = {{"OMP_NUM_THREADS", "1"}, {"OPENBLAS_NUM_THREADS", "1"}};
 
 ProgramVariables with_one_thread(ProgramVariables variables) {

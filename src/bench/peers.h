@@ -5,12 +5,22 @@
 #include <utility>
 #include <vector>
 
-#include "bench/process.h"
+#include "bench/program_group.h"
 #include "kernel/fast_settings.h"
 
 namespace cohort {
 
 /// Where `cohort bench` finds the programs it runs, and with which settings.
+///
+///   setting        own_worker()    as installed       tuned
+///   threads        1               1                  1
+///   cores          one a worker    one a worker       one a worker    (gRPC as installed: all)
+///   kernels        Cohort's        the library's own  Cohort's
+///   malloc         keeps blocks    as it is           keeps blocks
+///   TCP            as it is        as it is           reno, in a network of its own
+///
+/// The first column is what Cohort gives itself. The last gives a peer all of that, and those that
+/// talk by TCP one that is faster on loopback than what many machines have.
 
 /// How a peer is run: as its packages install it, or with every setting Cohort gives itself.
 struct PeerSetting {
@@ -32,6 +42,7 @@ const PeerSetting& tuned();
 /// The path of a program of bench/, or nothing where it was not built.
 std::optional<std::string> peer_program(const std::string& name);
 
+/// An interpreter that can run bench/ddp_train.py.
 struct Python {
   std::string path;
   std::string torch;  ///< The version of its PyTorch.
@@ -41,7 +52,8 @@ struct Python {
 /// Error(invalid) where the wanted one has none.
 std::optional<Python> python_with_torch(const std::string& wanted = "");
 
-/// `program` as `ranks` processes under mpirun.
+/// `program` as `ranks` processes under mpirun, which must be in PATH. It may be run by root, and
+/// have more ranks than cores.
 Program under_mpirun(int ranks, const std::string& program, const std::vector<std::string>& words);
 
 /// This command as `cohort bench worker WORDS...`.
@@ -51,7 +63,8 @@ Program own_worker(const std::vector<std::string>& words);
 std::vector<std::string> joined(std::vector<std::string> first,
                                 const std::vector<std::string>& second);
 
-/// A TCP port of the loopback nobody uses now.
+/// A TCP port of the loopback nobody uses now. It is not held: somebody may take it before it is
+/// used.
 int free_port();
 
 }  // namespace cohort

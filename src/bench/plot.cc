@@ -10,6 +10,7 @@
 namespace cohort {
 namespace {
 
+// All lengths are in pixels of the picture; y grows downwards.
 constexpr double kPanelWidth = 460, kPanelHeight = 320, kLeft = 64, kTop = 56, kGap = 84;
 constexpr double kLegendLine = 20;
 
@@ -37,7 +38,8 @@ std::string style_of(std::size_t curve) {
                      kColours[curve % kColours.size()], dashed ? R"( stroke-dasharray="6 3")" : "");
 }
 
-/// From values to places along one side of a panel.
+/// From values to places along one side of a panel. All values that are shown must be included
+/// before the first place is asked for: the smallest is at `begin`, the largest `length` further.
 class Axis {
  public:
   Axis(bool log, double begin, double length) : log_(log), begin_(begin), length_(length) {}
@@ -55,7 +57,9 @@ class Axis {
     return begin_ + length_ * (on_scale(value) - low_) / range;
   }
 
-  /// Round numbers within the range.
+  /// Round numbers within the range. On a logarithmic axis powers of ten, with 2 and 5 times them
+  /// where there would be few; otherwise multiples of 2, 5 or 10 times a power of ten, about five
+  /// of them.
   std::vector<double> ticks() const {
     std::vector<double> result;
     if (!(high_ >= low_)) return result;
@@ -96,6 +100,7 @@ std::string text_at(double x, double y, const std::string& anchor, const std::st
                      escaped(text));
 }
 
+/// The frame, the grid with its numbers, and the three texts of a panel.
 std::string axes(const Panel& panel, const Axis& x, const Axis& y, double left) {
   const double bottom = kTop + kPanelHeight;
   std::string svg = fmt::format(
@@ -120,6 +125,8 @@ std::string axes(const Panel& panel, const Axis& x, const Axis& y, double left) 
   return svg;
 }
 
+/// A panel whose left edge is at `left`. Points that the axes cannot show (not finite, or not
+/// positive on a logarithmic axis) are left out, and the line goes on from the next.
 std::string draw(const Panel& panel, double left) {
   Axis x(panel.log_x, left, kPanelWidth);
   Axis y(panel.log_y, kTop + kPanelHeight, -kPanelHeight);

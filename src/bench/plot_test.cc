@@ -4,6 +4,8 @@
 
 #include <limits>
 
+/// Places are read from the text of the picture.
+
 namespace cohort {
 namespace {
 

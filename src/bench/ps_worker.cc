@@ -1,16 +1,12 @@
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdio>
+#include <fmt/format.h>
 
 #include "base/fail.h"
-#include "base/nearest_name.h"
-#include "bench/benchmarks.h"
+#include "base/names.h"
+#include "bench/bench_worker.h"
 #include "bench/own_process.h"
-#include "bench/ps_timing.h"
-#include "cluster/store_server.h"
+#include "bench/timing.h"
 #include "cluster/tcp_store.h"
-#include "os/shared_memory.h"
+#include "os/memory.h"
 #include "server/client/server_client.h"
 #include "server/door/run_server.h"
 #include "train/run/compute_threads.h"
@@ -18,13 +14,18 @@
 namespace cohort {
 namespace {
 
+// `cohort bench worker ps`: for each size a group of workers and servers is forked, as a launcher
+// would start it. They meet by a store, as in a training, and every worker makes the same calls:
+// the model begins as zeros, and every push adds ones.
+
 constexpr double kTimeoutSeconds = 60;
 constexpr auto kTimeout = std::chrono::seconds(60);
 
+/// Who takes part; every process is bound to one of the cores, workers first.
 struct Group {
   int workers = 1;
   int servers = 1;
-  bool memory = true;
+  bool memory = true;  ///< False: as if the servers were on another host.
   std::vector<int> cores = allowed_cores();
 };
 
@@ -43,7 +44,7 @@ void serve(const Group& group, int server, Store& store) {
 
 /// Seconds of each of server_call_names(). Every worker makes the same calls; the first one's times
 /// count.
-void time_calls(const Group& group, int worker, const SumPlan& plan, Store& store,
+void time_calls(const Group& group, int worker, const TimingPlan& plan, Store& store,
                 std::span<double> seconds) {
   pin_to_core_of(worker, group.cores);
   ClientOptions options;
@@ -66,28 +67,14 @@ void time_calls(const Group& group, int worker, const SumPlan& plan, Store& stor
   push.lr = both.lr = -1;  // Minus minus one: a plain add.
   const Exchange* const calls[] = {&push, &pull, &both};
   for (std::size_t call = 0; call < seconds.size(); ++call) {
-    seconds[call] = seconds_per_sum(plan.repeats, [&] { client.exchange(*calls[call]); });
+    seconds[call] = seconds_per_call(plan.repeats, [&] { client.exchange(*calls[call]); });
   }
   if (client.incoming()[0] < 1) throw std::runtime_error("what was pushed did not come back");
   client.close();
 }
 
-template <class Body>
-void in_child(int number, Body&& body) {
-  if (fork() != 0) return;
-  die_with_parent();
-  keep_large_blocks();  // As every process of a run does.
-  try {
-    body();
-    _exit(0);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "process %d: %s\n", number, error.what());
-    _exit(1);
-  }
-}
-
 /// Workers and servers in processes of their own; returns what worker 0 measured.
-std::vector<double> time_in_processes(const Group& group, const SumPlan& plan) {
+std::vector<double> time_in_processes(const Group& group, const TimingPlan& plan) {
   const auto count = server_call_names().size();
   const auto answer = SharedMemory::create(count * sizeof(double));
   const std::span times(reinterpret_cast<double*>(answer.data()), count);
@@ -96,25 +83,23 @@ std::vector<double> time_in_processes(const Group& group, const SumPlan& plan) {
     return TcpStore("127.0.0.1", rendezvous.port(), Deadline::in_seconds(kTimeoutSeconds));
   };
   for (int server = 0; server < group.servers; ++server) {
-    in_child(server, [&] {
+    in_child(fmt::format("process {}", server), [&] {
+      keep_large_blocks();  // As every process of a run does.
       auto store = connect();
       serve(group, server, store);
     });
   }
   for (int worker = 0; worker < group.workers; ++worker) {
-    in_child(worker, [&] {
+    in_child(fmt::format("process {}", worker), [&] {
+      keep_large_blocks();
       auto store = connect();
       std::vector<double> own(count);
       time_calls(group, worker, plan, store, own);
       if (worker == 0) std::ranges::copy(own, times.begin());
     });
   }
-  rendezvous.start();
-  for (int child = 0; child < group.servers + group.workers; ++child) {
-    int status = 0;
-    wait(&status);
-    if (status != 0) fail(ErrorCode::peer_lost, "a process of the measured group failed");
-  }
+  rendezvous.start();  // Its thread begins only now that nobody forks any more.
+  await_children(group.servers + group.workers, "a process of the measured group failed");
   return {times.begin(), times.end()};
 }
 
@@ -128,14 +113,14 @@ void run_ps_worker(const std::vector<std::string>& words) {
   const Group group{.workers = std::stoi(words[1]),
                     .servers = std::stoi(words[2]),
                     .memory = words[0] == "memory"};
-  ServerTimings timings;
-  for (const SumPlan& plan : parse_sum_plans({words.begin() + 3, words.end()})) {
+  TimingLine line;
+  for (const TimingPlan& plan : parse_plans({words.begin() + 3, words.end()})) {
     const auto seconds = time_in_processes(group, plan);
     for (std::size_t call = 0; call < seconds.size(); ++call) {
-      timings.add(server_call_names()[call], plan.count * sizeof(float), seconds[call]);
+      add_call(line, server_call_names()[call], plan, seconds[call]);
     }
   }
-  timings.print();
+  line.print();
 }
 
 }  // namespace cohort

@@ -1,10 +1,13 @@
 #include "bench/results.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/fail.h"
-#include "bench/statistics.h"
+#include "bench/timing.h"
 
 namespace cohort {
 namespace {
@@ -14,6 +17,7 @@ Spread spread_of(const std::vector<double>& values) {
   return {median(values), *lowest, *highest};
 }
 
+/// In the JSON file.
 const char* name_of(Unit unit) {
   switch (unit) {
     case Unit::seconds:
@@ -26,6 +30,7 @@ const char* name_of(Unit unit) {
   return "";
 }
 
+/// Finds a series; the two must live as long as what is returned.
 auto is(const Metric& metric, const std::string& contender) {
   return
       [&](const auto& series) { return series.metric == metric && series.contender == contender; };
@@ -33,6 +38,36 @@ auto is(const Metric& metric, const std::string& contender) {
 
 nlohmann::json json_of(const Spread& spread) {
   return {{"median", spread.median}, {"lowest", spread.lowest}, {"highest", spread.highest}};
+}
+
+// ---- the table
+
+/// A unit by the name it is printed with, and how much of the metric's own unit it is.
+struct Prefix {
+  double factor;
+  const char* name;
+};
+
+std::string three_digits(double value) {
+  const double size = std::abs(value);
+  return fmt::format("{:.{}f}", value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+/// A value with its unit, in the largest of the units that leaves at least 1; `units` from large to
+/// small.
+std::string scaled(double value, const std::vector<Prefix>& units) {
+  const auto fits = [&](const Prefix& unit) { return std::abs(value) >= unit.factor; };
+  const auto found = std::find_if(units.begin(), units.end(), fits);
+  const Prefix& unit = found == units.end() ? units.back() : *found;
+  return three_digits(value / unit.factor) + " " + unit.name;
+}
+
+/// Terminals show a µ as one column; its two bytes must not count as two.
+std::string padded(const std::string& text, std::size_t width) {
+  const auto columns = static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+  return std::string(width > columns ? width - columns : 0, ' ') + text;
 }
 
 }  // namespace
@@ -107,6 +142,44 @@ nlohmann::json Results::to_json(const std::string& reference) const {
         {{"name", metric.name}, {"unit", name_of(metric.unit)}, {"contenders", contenders_json}});
   }
   return metrics;
+}
+
+std::string format_value(double value, Unit unit) {
+  switch (unit) {
+    case Unit::seconds:
+      return scaled(value, {{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}});
+    case Unit::samples_per_second:
+      return scaled(value, {{1e6, "M/s"}, {1e3, "k/s"}, {1, "/s"}});
+    case Unit::bytes:
+      return scaled(value, {{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}});
+  }
+  return "";
+}
+
+std::string size_name(std::size_t bytes) {
+  if (bytes < 1024) return fmt::format("{} bytes", bytes);
+  return bytes < (1 << 20) ? fmt::format("{} KiB", bytes >> 10)
+                           : fmt::format("{} MiB", bytes >> 20);
+}
+
+std::string format_table(const Results& results, const std::string& reference) {
+  std::string text;
+  for (const auto& metric : results.metrics()) {
+    text += fmt::format("{:<48}{:>10}  {:>24}  {:>8}\n", metric.name, "median", "lowest..highest",
+                        reference + " is");
+    for (const auto& contender : results.contenders(metric)) {
+      const Spread spread = results.spread(metric, contender);
+      const std::string range = format_value(spread.lowest, metric.unit) + ".." +
+                                format_value(spread.highest, metric.unit);
+      const auto ratio = results.ratio(metric, reference, contender);
+      const bool shown = ratio && contender != reference;
+      text += fmt::format("  {:<46}{}  {}  {:>9}\n", contender,
+                          padded(format_value(spread.median, metric.unit), 10), padded(range, 24),
+                          shown ? three_digits(ratio->median) + "x" : "");
+    }
+    text += "\n";
+  }
+  return text;
 }
 
 }  // namespace cohort

@@ -5,8 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/statistics.h"
-#include "bench/table.h"
+#include "bench/timing.h"
+
+/// Values of rounds that are made up, and the medians, ratios, table and JSON that must come of
+/// them.
 
 namespace cohort {
 namespace {

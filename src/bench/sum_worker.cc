@@ -1,29 +1,32 @@
-#include <sys/wait.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <atomic>
-#include <cstdio>
 #include <functional>
 #include <span>
 #include <stdexcept>
 
 #include "base/fail.h"
-#include "base/nearest_name.h"
+#include "base/names.h"
 #include "base/vectorize.h"
-#include "bench/benchmarks.h"
+#include "bench/bench_worker.h"
 #include "bench/own_process.h"
-#include "bench/sum_timing.h"
+#include "bench/timing.h"
 #include "collective/host/host_reduction.h"
-#include "os/shared_memory.h"
+#include "os/memory.h"
 
 namespace cohort {
 namespace {
 
+// `cohort bench worker sum`: for each size all ranks are forked, bound to a core, and make the same
+// calls on memory that all of them map. Before anything is timed one sum is checked.
+
 constexpr double kSumTimeoutSeconds = 60;
 
 /// One rank's part in timing one size. Returns the seconds of a sum.
-using RankTiming = std::function<double(int rank, int world, const SumPlan&, const SharedMemory&)>;
+using RankTiming =
+    std::function<double(int rank, int world, const TimingPlan&, const SharedMemory&)>;
 
+/// A way to sum: how much shared memory all its ranks need, and what each of them does.
 struct SumContestant {
   std::function<std::size_t(int world, std::size_t count)> bytes_needed;
   RankTiming time;
@@ -36,6 +39,8 @@ struct alignas(64) Arrivals {
   std::atomic<unsigned> count;
 };
 
+/// Every rank raises its own count and waits until all others' are as high. The memory behind it
+/// must be zero at first, and have room for an Arrivals of each rank.
 class SpinBarrier {
  public:
   SpinBarrier(int rank, int world, std::byte* region)
@@ -67,7 +72,9 @@ std::size_t bare_bytes(int world, std::size_t count) {
   return kBarrierBytes + static_cast<std::size_t>(world) * count * sizeof(float);
 }
 
-double time_bare(int rank, int world, const SumPlan& plan, const SharedMemory& memory) {
+/// Nothing that sums between processes can be faster: no copy, no system call, and every rank adds
+/// its part where the first array already is.
+double time_bare(int rank, int world, const TimingPlan& plan, const SharedMemory& memory) {
   pin_to_core_of(rank);
   SpinBarrier barrier(rank, world, memory.data());
   auto* arrays = reinterpret_cast<float*>(memory.data() + kBarrierBytes);
@@ -85,7 +92,7 @@ double time_bare(int rank, int world, const SumPlan& plan, const SharedMemory& m
   check_sum(std::span(array(0), plan.count), world);
   barrier.wait();
   std::fill_n(array(rank), plan.count, 0.0F);  // The sum would otherwise grow without end.
-  return seconds_per_sum(plan.repeats, sum);
+  return seconds_per_call(plan.repeats, sum);
 }
 
 // ---- Cohort
@@ -94,7 +101,9 @@ std::size_t cohort_bytes(int world, std::size_t count) {
   return HostReduction::bytes_needed({world, count, 0});
 }
 
-double time_cohort(int rank, int world, const SumPlan& plan, const SharedMemory& memory) {
+/// HostReduction, by which all-reduce in place sums gradients in a training, without the update.
+/// The arrays lie where it wants them, as they do in a training.
+double time_cohort(int rank, int world, const TimingPlan& plan, const SharedMemory& memory) {
   const auto policy = WaitPolicy::for_ranks(world, static_cast<int>(allowed_cores().size()));
   pin_to_core_of(rank);
   HostReduction reduction(rank, {world, plan.count, 0}, {memory.data(), memory.size()}, PeerWatch(),
@@ -106,32 +115,22 @@ double time_cohort(int rank, int world, const SumPlan& plan, const SharedMemory&
   check_sum(reduction.all_reduce(plan.count, deadline), world);
   reduction.barrier(deadline, "end of the check");
   std::fill(own.begin(), own.end(), 0.0F);  // The sum would otherwise grow without end.
-  return seconds_per_sum(plan.repeats, sum);
+  return seconds_per_call(plan.repeats, sum);
 }
 
 // ---- Both
 
 /// Runs every rank in a process of its own; returns what rank 0 measured.
-double time_sums(const SumContestant& contestant, int world, const SumPlan& plan) {
+double time_sums(const SumContestant& contestant, int world, const TimingPlan& plan) {
   const auto memory = SharedMemory::create(contestant.bytes_needed(world, plan.count));
   const auto answer = SharedMemory::create(sizeof(double));
   for (int rank = 0; rank < world; ++rank) {
-    if (fork() != 0) continue;
-    die_with_parent();
-    try {
+    in_child(fmt::format("rank {}", rank), [&] {
       const double seconds = contestant.time(rank, world, plan, memory);
       if (rank == 0) *reinterpret_cast<double*>(answer.data()) = seconds;
-      _exit(0);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-      _exit(1);
-    }
+    });
   }
-  for (int rank = 0; rank < world; ++rank) {
-    int status = 0;
-    wait(&status);
-    if (status != 0) fail(ErrorCode::peer_lost, "a rank of the measured sum failed");
-  }
+  await_children(world, "a rank of the measured sum failed");
   return *reinterpret_cast<const double*>(answer.data());
 }
 
@@ -143,7 +142,7 @@ void run_sum_worker(const std::vector<std::string>& words) {
   const SumContestant contestant = words[0] == "bare" ? SumContestant{bare_bytes, time_bare}
                                                       : SumContestant{cohort_bytes, time_cohort};
   const int world = std::stoi(words[1]);
-  const auto plans = parse_sum_plans({words.begin() + 2, words.end()});
+  const auto plans = parse_plans({words.begin() + 2, words.end()});
   std::vector<double> seconds;
   for (const auto& plan : plans) seconds.push_back(time_sums(contestant, world, plan));
   print_sums(plans, seconds);

@@ -3,24 +3,39 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "base/fail.h"
 #include "base/files.h"
-#include "base/nearest_name.h"
-#include "bench/benchmarks.h"
+#include "base/names.h"
+#include "bench/bench_worker.h"
 #include "bench/own_process.h"
-#include "bench/saved_checkpoints.h"
-#include "bench/statistics.h"
-#include "os/shared_memory.h"
+#include "bench/timing.h"
+#include "os/memory.h"
 
 namespace cohort {
 namespace {
 
+// `cohort bench worker training`: one training by the public door of the library, cohort::train(),
+// timed from outside by when each worker computes its loss. The line that is printed:
+//
+//   samples_per_second        of all workers, after the steps that are skipped
+//   first_step_at             seconds_now() when the last worker was in its second step
+//   peak_rss_bytes            of the largest worker
+//   with checkpoints also
+//   rate_with_checkpoint      samples per second in stretches with a checkpoint,
+//   rate_without_checkpoint   and in those without
+//   checkpoint_seconds        from the beginning of one in the background until it was saved
+//   checkpoint_stall          how long the chief stands still for one
+
 constexpr int kMostWorkers = 64;
 
 /// When each worker computed which loss: one moment of every step, seen from outside of what is
-/// measured, and written by the workers for the process that started them.
+/// measured, and written by the workers for the process that started them. Lives in memory that is
+/// shared by fork: a table of a row per worker, of a double per step. A worker takes the next free
+/// row when it stamps for the first time, and nobody else writes to it.
 class StepStamps {
  public:
   explicit StepStamps(int steps)
@@ -38,7 +53,7 @@ class StepStamps {
 
   int workers() const { return std::min(table().workers.load(), kMostWorkers); }
 
-  /// When the last worker was in `step`.
+  /// When the last worker was in `step`, counted from 0. Read once the workers have ended.
   double last(int step) const {
     double at = 0;
     for (int worker = 0; worker < workers(); ++worker) at = std::max(at, row(worker)[step]);
@@ -60,11 +75,14 @@ class StepStamps {
 
   int steps_;
   SharedMemory memory_;
+  // Of this process: who it is (another process's copy of this object has another), its row and the
+  // next step in it.
   pid_t owner_ = 0;
   int worker_ = 0;
   int step_ = 0;
 };
 
+/// What is trained.
 struct Network {
   ModelOptions model;
   std::shared_ptr<const Dataset> data;
@@ -99,6 +117,7 @@ Network make_network(const std::string& name) {
   return network;
 }
 
+/// A job whose loss stamps every step. It logs as little as a job can: its peers log nothing.
 Job make_job(const Network& network, int workers, StepStamps& stamps) {
   Job job;
   job.name = "bench";
@@ -118,6 +137,7 @@ Job make_job(const Network& network, int workers, StepStamps& stamps) {
   return job;
 }
 
+/// The most memory of the largest worker; servers and the launcher are left out.
 std::int64_t largest_rss(const Summary& summary) {
   std::int64_t largest = 0;
   for (const auto& task : summary.tasks) {
@@ -130,6 +150,11 @@ std::int64_t largest_rss(const Summary& summary) {
 
 /// Training alternates between stretches with one checkpoint, which begin a little before it, and
 /// as long ones without any: the rate in both, the median stretch of each.
+///
+///   steps    195        200                  295                 395        400
+///            | with     C                    | without           | with     C
+///
+/// So what is compared is seconds apart, whatever the machine does in the long run.
 nlohmann::json cost_of_checkpoints(const StepStamps& stamps, const Job& job, double step_samples) {
   const auto every = static_cast<int>(job.checkpoint.every_steps);
   const int stretch = every / 2;
@@ -145,6 +170,20 @@ nlohmann::json cost_of_checkpoints(const StepStamps& stamps, const Job& job, dou
           {"rate_without_checkpoint", stretch * step_samples / median(without)}};
 }
 
+/// The seconds each checkpoint of a run took from its beginning in the background until it was
+/// saved, as the chief's log says.
+std::vector<double> saved_checkpoints(const std::filesystem::path& run_dir) {
+  static const std::regex kSaved("checkpoint of step [0-9]+ saved in ([0-9.]+) s");
+  std::ifstream lines(run_dir / "logs" / "worker-0.log");
+  std::vector<double> seconds;
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch found;
+    if (std::regex_search(line, found, kSaved)) seconds.push_back(std::stod(found[1]));
+  }
+  return seconds;
+}
+
+/// How long a checkpoint is written in the background, and how long the chief stands still for one.
 nlohmann::json time_of_checkpoints(const std::filesystem::path& run_dir, const Summary& summary) {
   const std::vector<double> saved = saved_checkpoints(run_dir);
   if (saved.empty()) fail(ErrorCode::io, "the measured run has saved no checkpoint");

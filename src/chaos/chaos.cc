@@ -25,6 +25,7 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
+/// What a user types to have the same session again.
 std::string replay_command(const ChaosOptions& options) {
   std::string command = fmt::format("cohort chaos {} --seed {} --minutes {}", options.job_file,
                                     options.seed, options.minutes);
@@ -35,12 +36,13 @@ std::string replay_command(const ChaosOptions& options) {
   return command;
 }
 
-/// So that a few events reach all strategies.
+/// Where only a few events are wanted, rounds have fewer, so that they reach all strategies.
 int events_in_round(const ChaosOptions& options, std::size_t strategies) {
   if (options.events == 0) return kEventsInRound;
   return std::clamp(options.events / static_cast<int>(strategies), 1, kEventsInRound);
 }
 
+/// One event in a line.
 std::string outcome(const EventResult& result) {
   const std::string what =
       fmt::format("  {} of the {}", name_of(result.event.fault), name_of(result.event.role));

@@ -7,7 +7,6 @@
 #include <iterator>
 
 #include "base/fail.h"
-#include "chaos/shard_agreement.h"
 #include "chaos/watch/run_watch.h"
 #include "checkpoint/safetensors.h"
 
@@ -19,7 +18,8 @@ constexpr double kAccuracyTolerance = 0.005;
 /// Pieces of a step, one after the other, move a model not quite as far as the whole does at once.
 constexpr double kMovementTolerance = 0.02;
 
-/// Of a run that logs every step.
+/// Of a run that logs every step: one that is logged twice or out of order is wrong, and so are
+/// more missing ones than there were losses. Empty where nothing is wrong.
 std::string wrong_step_lines(const FinishedRun& run, std::int64_t steps) {
   std::int64_t last = 0;
   std::int64_t missing = 0;
@@ -39,11 +39,21 @@ std::string wrong_movement(double moved, double steps) {
                      steps);
 }
 
-/// Where every part of every step is a push of its own.
+/// How many pushes a whole run makes: one for each worker's part of each step. Not known where a
+/// push stands for several steps.
 std::optional<std::int64_t> pushes_of(const TestedStrategy& strategy,
                                       const nlohmann::json& summary) {
   if (strategy.steps_per_push != 1) return std::nullopt;
   return summary.at("steps").get<std::int64_t>() * summary.at("workers").get<std::int64_t>();
+}
+
+/// -1 where the summary does not say, which agrees with no real count.
+std::int64_t count_of(const nlohmann::json& shard, const char* field) {
+  return shard.value(field, std::int64_t(-1));
+}
+
+std::int64_t applied_or_told(const nlohmann::json& shard) {
+  return count_of(shard, "applied") + count_of(shard, "missing");
 }
 
 }  // namespace
@@ -69,6 +79,39 @@ double largest_difference(const std::filesystem::path& one, const std::filesyste
   return largest;
 }
 
+std::vector<std::string> shard_disagreements(const nlohmann::json& summary,
+                                             const ExpectedPushes& expected) {
+  const auto shards = summary.find("shards");
+  if (shards == summary.end() || !shards->is_array() || shards->empty()) {
+    return {"summary.json does not say what the servers have counted"};
+  }
+  std::vector<std::string> found;
+  const auto& first = shards->front();
+  for (std::size_t i = 0; i < shards->size(); ++i) {
+    const auto& shard = (*shards)[i];
+    if (count_of(shard, "dropped") != count_of(first, "dropped")) {
+      found.push_back(fmt::format("server {} has dropped {} pushes, server 0 {}", i,
+                                  count_of(shard, "dropped"), count_of(first, "dropped")));
+    }
+    if (applied_or_told(shard) != applied_or_told(first)) {
+      found.push_back(
+          fmt::format("server {} has applied {} pushes and misses {}, server 0 {} and {}", i,
+                      count_of(shard, "applied"), count_of(shard, "missing"),
+                      count_of(first, "applied"), count_of(first, "missing")));
+    }
+    if (count_of(shard, "missing") > expected.losses) {
+      found.push_back(fmt::format("server {} lacks {} pushes; {} tasks were lost", i,
+                                  count_of(shard, "missing"), expected.losses));
+    }
+    const std::int64_t accounted = applied_or_told(shard) + count_of(shard, "dropped");
+    if (expected.count && accounted != *expected.count) {
+      found.push_back(fmt::format("server {} accounts for {} pushes; there were {}", i, accounted,
+                                  *expected.count));
+    }
+  }
+  return found;
+}
+
 std::vector<std::string> differences(const TestedStrategy& strategy, const FinishedRun& quiet,
                                      const FinishedRun& disturbed) {
   std::vector<std::string> found;
@@ -83,6 +126,7 @@ std::vector<std::string> differences(const TestedStrategy& strategy, const Finis
   };
   compare("status");
   compare("steps");
+  // A run that is not of the same length differs in everything else, too.
   if (!found.empty()) return found;
   if (strategy.traits.loss_stops_all) {
     compare("samples");

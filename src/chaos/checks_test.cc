@@ -7,8 +7,10 @@
 #include <limits>
 
 #include "base/files.h"
-#include "chaos/shard_agreement.h"
 #include "checkpoint/safetensors.h"
+
+/// Runs are made up: a folder with metrics.jsonl and a model file, and a summary in memory. Every
+/// kind of loss is planted in one of them, and the sentence that must tell of it is looked for.
 
 namespace cohort {
 namespace {

@@ -21,16 +21,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kTick = 10ms;
+/// How often the files of a run are looked at.
+constexpr auto kSliceTick = 10ms;
 constexpr double kSecondsPerKill = 60;
 constexpr double kSliceSeconds = 1;
+/// The share of the quiet run's speed that shall be left.
 constexpr double kGoal = 0.95;
 
 /// A run without an end, of which a slice is run now and then; between slices it stands still with
 /// all its tasks. Two of them take turns, so that both get the same share of a machine whose speed
-/// changes.
+/// changes. Its time is that of its slices only.
 class SlicedRun {
  public:
+  /// Starts it and stops it again when it has made its first step. Throws Error where it ends
+  /// before.
   SlicedRun(const ChaosOptions& options, const TestedStrategy& strategy, const std::string& kind)
       : options_(options),
         run_dir_(options.folder / (kind + "-" + strategy.name)),
@@ -61,6 +65,8 @@ class SlicedRun {
   double steps_per_second() const { return static_cast<double>(steps_) / seconds_; }
   int kills() const { return kills_; }
 
+  /// Asks it to end and waits. Throws Error(timeout) where it does not within the seconds after
+  /// which a run is taken to hang.
   void end() {
     go_on();
     training_.signal(SIGTERM);
@@ -70,13 +76,14 @@ class SlicedRun {
         fail(ErrorCode::timeout, "the run in {} did not end when it was asked to",
              run_dir_.string());
       }
-      std::this_thread::sleep_for(kTick);
+      std::this_thread::sleep_for(kSliceTick);
     }
   }
 
  private:
+  /// Throws Error(peer_lost) where the run has ended: it has no end of its own.
   void look() {
-    std::this_thread::sleep_for(kTick);
+    std::this_thread::sleep_for(kSliceTick);
     watch_.refresh();
     if (const auto code = training_.exit_code()) {
       fail(ErrorCode::peer_lost, "the run in {} did not survive: exit code {}", run_dir_.string(),
@@ -94,6 +101,8 @@ class SlicedRun {
     training_.signal(SIGCONT);
   }
 
+  /// One kill in every minute of this run, at a moment of it that `random` chooses; put off while
+  /// not all workers are there.
   void kill_if_due(Random& random) {
     if (!next_kill_) next_kill_ = kSecondsPerKill * (kills_ + random.uniform(0.1, 0.9));
     if (seconds_ < *next_kill_) return;
@@ -111,12 +120,15 @@ class SlicedRun {
   const std::filesystem::path run_dir_;
   RunWatch watch_;
   TrainingProcess training_;
+  // Of all slices together.
   std::int64_t steps_ = 0;
   double seconds_ = 0;
   int kills_ = 0;
-  std::optional<double> next_kill_;  // In seconds of this run.
+  // In seconds of this run; nothing where the next one is not drawn yet.
+  std::optional<double> next_kill_;
 };
 
+/// What came out for one strategy.
 struct Goodput {
   std::string strategy;
   double quiet = 0;  ///< Steps per second.
@@ -126,6 +138,7 @@ struct Goodput {
   double share() const { return killed / quiet; }
 };
 
+/// Both runs live at the same time, but only one of them runs.
 Goodput measure(const ChaosOptions& options, const TestedStrategy& strategy) {
   Random random(options.seed);
   SlicedRun quiet(options, strategy, "quiet");

@@ -20,7 +20,8 @@ constexpr double kRate = 0.1;
 constexpr double kDecay = 1 / (kRate * MovementJob::kSteps);
 constexpr double kFactor = 1 - kRate * kDecay;
 
-std::string data() {
+/// Samples whose features and target are all 0.
+std::string zeros_csv() {
   std::string line;
   for (int i = 0; i <= kFeatures; ++i) line += i == 0 ? "0" : ",0";
   std::string all;
@@ -28,7 +29,7 @@ std::string data() {
   return all;
 }
 
-std::string job(const std::filesystem::path& data_file, const ClusterSize& size) {
+std::string movement_toml(const std::filesystem::path& data_file, const ClusterSize& size) {
   return fmt::format(R"([job]
 name = "movement"
 seed = 3
@@ -51,6 +52,7 @@ workers = {}
                      data_file.string(), MovementJob::kSteps, kRate, kDecay, size.workers);
 }
 
+/// Of its only layer, whose bias is left out: that one has a gradient and learns.
 std::vector<float> weights_of(const std::filesystem::path& model) {
   const SafetensorsFile file = read_safetensors(model);
   for (const StoredTensor& tensor : file.tensors()) {
@@ -68,6 +70,7 @@ double steps_between(const std::vector<float>& before, const std::vector<float>&
   if (before.size() != after.size()) {
     fail(ErrorCode::invalid, "{} weights have become {}", before.size(), after.size());
   }
+  // The multiple of `before` that is nearest to `after`, by least squares: product / square.
   const double product = std::inner_product(before.begin(), before.end(), after.begin(), 0.0);
   const double square = std::inner_product(before.begin(), before.end(), before.begin(), 0.0);
   return std::log(product / square) / std::log(factor);
@@ -75,9 +78,9 @@ double steps_between(const std::vector<float>& before, const std::vector<float>&
 
 MovementJob::MovementJob(const ChaosOptions& options) : options_(options) {
   const auto folder = std::filesystem::absolute(options.folder);
-  write_file_atomically(folder / "movement.csv", data());
+  write_file_atomically(folder / "movement.csv", zeros_csv());
   options_.job_file = (folder / "movement.toml").string();
-  write_file_atomically(options_.job_file, job(folder / "movement.csv", options.size));
+  write_file_atomically(options_.job_file, movement_toml(folder / "movement.csv", options.size));
   options_.overrides = options.cluster_settings;
   for (const std::string& setting : options.overrides) {
     const bool is_of_cluster =

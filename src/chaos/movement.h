@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "chaos/session.h"
+#include "chaos/chaos_options.h"
 
 namespace cohort {
 
@@ -13,16 +13,21 @@ namespace cohort {
 /// is 0 too, and nothing but weight decay changes them: n steps multiply them by (1 - lr *
 /// decay)^n, whoever made the steps and in how many pieces. A step that was lost, or applied twice,
 /// or counted for more than it is, is then seen in the weights, which no learning hides.
+///
+/// How far a model was moved is found backwards: weights w after n steps are factor^n times the
+/// first ones, so n is log(w / first) / log(factor). The first weights follow from the seed of the
+/// job, but nobody writes them down, so the job is trained for one step to know them.
 class MovementJob {
  public:
-  /// Writes the job and its data into the session's folder.
+  /// Writes the job and its data (movement.toml, movement.csv) into the session's folder.
   explicit MovementJob(const ChaosOptions& options);
 
   /// The session with this job instead of the user's, whose settings of the cluster stay.
   const ChaosOptions& options() const { return options_; }
 
   /// How many steps' worth of movement a model of this job has seen. Trains the job for one step
-  /// the first time, to know where it begins.
+  /// the first time, to know where it begins. Throws Error where that fails, or where the file is
+  /// no model of this job.
   double steps_moved(const std::filesystem::path& model);
 
   static constexpr int kSteps = 4000;
@@ -31,6 +36,7 @@ class MovementJob {
   const std::vector<float>& first_weights();
 
   ChaosOptions options_;
+  // After one step; nothing until they were asked for.
   std::optional<std::vector<float>> first_weights_;
 };
 

@@ -6,6 +6,9 @@
 
 #include "base/files.h"
 
+/// The arithmetic, and the job that is written; that such a job moves as far as it says is for
+/// `ctest -R chaos`, which trains it.
+
 namespace cohort {
 namespace {
 

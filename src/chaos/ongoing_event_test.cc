@@ -6,6 +6,8 @@
 
 #include "base/files.h"
 
+/// A history is written line by line, as a launcher would, and looked at after each.
+
 namespace cohort {
 namespace {
 

@@ -12,13 +12,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Never called with none.
+/// Never called with none. (bench/ has one, too, but this room must not know it.)
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+/// The events that happened, gathered by what `kind` says of each.
 std::vector<EventFigures> figures(const std::vector<RoundResult>& rounds,
                                   const std::function<std::string(const EventResult&)>& kind) {
   std::map<std::string, EventFigures> by_name;
@@ -68,6 +69,7 @@ Json json_of(const std::vector<EventFigures>& rows) {
   return all;
 }
 
+/// Whether the fault has a second victim.
 bool is_two(Fault fault) {
   return fault == Fault::at_once || fault == Fault::meanwhile;
 }

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+/// Reports of rounds that are made up.
+
 namespace cohort {
 namespace {
 

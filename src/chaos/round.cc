@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/fail.h"
-#include "chaos/faults/planted_fault.h"
-#include "chaos/faults/slow_disk.h"
+#include "chaos/checks.h"
+#include "chaos/faults/disturbance.h"
 #include "chaos/movement.h"
 #include "chaos/ongoing_event.h"
 #include "chaos/watch/disturbed_run.h"
@@ -18,24 +18,14 @@
 namespace cohort {
 namespace {
 
+/// So many that a fault is likely to hit one, and that there is always one to go back to.
 constexpr std::int64_t kCheckpointsInRun = 20;
 
-/// What the cause of a loss says when the fault was this one.
-const char* words_of(Fault fault) {
-  if (fault == Fault::freeze) return "no sign of life";
-  return fault == Fault::exit ? "code 1" : "SIGKILL";
-}
-
-std::string role_in_files(TaskRole role) {
-  return role == TaskRole::server ? "server" : "worker";
-}
-
-bool is_same(const SeenTask& task, const Victim& victim) {
-  return task.role == victim.role && task.number == victim.number;
-}
-
+/// Plays one round into a RoundResult, which must outlive it. It is all one thread: pump() waits a
+/// few milliseconds and reads the run's files, and everything else is decided by what they say.
 class Round {
  public:
+  /// Starts the training. `steps` are those of the whole run.
   Round(const ChaosOptions& options, RoundResult& result, std::int64_t steps)
       : options_(options),
         result_(result),
@@ -46,6 +36,7 @@ class Round {
         run_(words(), result.run.run_dir, options.hang_seconds, disk_.environment()),
         watch_(run_.watch()) {}
 
+  /// Plays all events, waits for the end of the run and checks it. Called once.
   void play() {
     const auto start = Clock::now();
     for (const FaultEvent& event : result_.plan.events) {
@@ -64,6 +55,7 @@ class Round {
     return std::ranges::count(result_.plan.events, Fault::slow_disk, &FaultEvent::fault) > 0;
   }
 
+  /// The words of the training, whose planted fault is noted in the result on the way.
   std::vector<std::string> words() {
     result_.faults = planted_faults(result_.plan, size_, steps_);
     const auto every = std::max<std::int64_t>(1, steps_ / kCheckpointsInRun);
@@ -88,6 +80,7 @@ class Round {
     if (result.happened) check_event(result);
   }
 
+  /// Whether all workers are in the group and all servers run.
   bool is_whole() const {
     const auto ranked = std::ranges::count_if(
         watch_.tasks(), [](const SeenTask& task) { return task.rank.has_value(); });
@@ -95,7 +88,8 @@ class Round {
     return ranked == size_.workers && servers == size_.servers;
   }
 
-  /// False where the run was over before it was time.
+  /// Sends the signals of a timed event when it is due. On a slow disk that is when somebody waits
+  /// for the disk. False where the run was over before it was time.
   bool fire(EventResult& result) {
     const FaultEvent& event = result.event;
     const auto due = static_cast<std::int64_t>(event.at * static_cast<double>(steps_));
@@ -103,7 +97,7 @@ class Round {
     if (event.fault == Fault::slow_disk && !run_.over()) disk_.hold();
     while (event.fault == Fault::slow_disk && !run_.over() && !disk_.keeps_waiting()) run_.pump();
     if (run_.over()) return false;
-    begin(result, victims_of(event));
+    begin(result, victims_of(event, size_, watch_.tasks()));
     if (event.fault == Fault::freeze || event.fault == Fault::slow) {
       const bool freeze = event.fault == Fault::freeze;
       run_.disturb(std::make_unique<Disturbance>(
@@ -113,13 +107,13 @@ class Round {
       kill_victims();
     }
     // Whoever was not killed here crashes by itself.
-    if (event.fault == Fault::meanwhile) going_.victims.push_back(planted_victim(event));
+    if (event.fault == Fault::meanwhile) going_.victims.push_back(planted_victim(event, size_));
     result.target = names_of(going_.victims);
     if (event.fault == Fault::slow_disk) disk_by_ = Deadline::in_seconds(options_.slow_seconds);
     return true;
   }
 
-  /// All are held before the first is killed, so that nothing comes between.
+  /// All are held (by pidfd) before the first is killed, so that nothing comes between.
   void kill_victims() const {
     std::vector<std::unique_ptr<HeldProcess>> held;
     for (const Victim& victim : going_.victims) {
@@ -128,50 +122,12 @@ class Round {
     for (const auto& process : held) process->signal(SIGKILL);
   }
 
-  /// To whom a signal is sent.
-  std::vector<Victim> victims_of(const FaultEvent& event) const {
-    if (event.fault == Fault::meanwhile) {
-      return {target(event.other, event, planted_victim(event))};
-    }
-    std::vector<Victim> victims = {target(event.role, event)};
-    if (event.fault == Fault::at_once) {
-      victims.push_back(target(event.other, event, victims.front()));
-    }
-    return victims;
-  }
-
-  Victim planted_victim(const FaultEvent& event) const {
-    return {.role = role_in_files(event.role),
-            .number = planted_task(event, size_),
-            .words = words_of(event.fault)};
-  }
-
-  /// One of those with this role now, but not `but`; where there is no other, anybody else.
-  Victim target(TaskRole role, const FaultEvent& event,
-                const std::optional<Victim>& but = {}) const {
-    std::vector<SeenTask> candidates;
-    std::vector<SeenTask> others;
-    for (const SeenTask& task : watch_.tasks()) {
-      if (but && is_same(task, *but)) continue;
-      const bool fits = role == TaskRole::server  ? task.role == "server"
-                        : role == TaskRole::chief ? task.rank == 0
-                                                  : task.rank.value_or(0) > 0;
-      (fits ? candidates : others).push_back(task);
-    }
-    if (candidates.empty()) candidates = std::move(others);
-    std::ranges::sort(candidates, {}, [](const SeenTask& task) {
-      return std::pair(task.rank.value_or(0), task.number);
-    });
-    const SeenTask& task = candidates[static_cast<std::size_t>(event.pick) % candidates.size()];
-    return {
-        .role = task.role, .number = task.number, .pid = task.pid, .words = words_of(event.fault)};
-  }
-
+  /// Waits until the history tells of the loss that the planted fault must cause. False where the
+  /// run is over without it.
   bool await_planted(EventResult& result) {
-    const Victim victim = planted_victim(result.event);
+    const Victim victim = planted_victim(result.event, size_);
     const auto is_it = [&](const SeenLoss& loss) {
-      return loss.role == victim.role && loss.number == victim.number &&
-             !explained_.contains(loss.line);
+      return tells_of(loss, victim) && !explained_.contains(loss.line);
     };
     // What is on the disk when the loss is seen may have been saved since. What was there before a
     // look that did not see it yet was saved before it.
@@ -192,6 +148,7 @@ class Round {
     return true;
   }
 
+  /// Notes how things stand when an event begins.
   void begin(EventResult& result, std::vector<Victim> victims) {
     going_ = {.step = watch_.step(),
               .line = watch_.history_lines(),
@@ -201,12 +158,15 @@ class Round {
     result.step = going_.step;
   }
 
+  /// Whether the victim must be lost: not by being slow, and by a freeze only where it outlasts the
+  /// silence after which the launcher takes a task for lost.
   bool ends_the_task(const FaultEvent& event) const {
     if (event.fault == Fault::slow) return false;
     return event.fault != Fault::freeze || options_.freeze_seconds > options_.silence_lost_seconds;
   }
 
-  /// Only the loss of a worker that is not the chief leaves the others of a loose group alone.
+  /// Whether a new group must be formed before any later step. Only the loss of a worker that is
+  /// not the chief leaves the others of a loose group alone.
   bool needs_group(const FaultEvent& event) const {
     if (!ends_the_task(event)) return false;
     const bool two = event.fault == Fault::at_once || event.fault == Fault::meanwhile;
@@ -244,9 +204,8 @@ class Round {
   /// A fault that does not happen tests nothing. The run was long enough for it, unless the process
   /// that had it was lost before.
   void check_never_fired(const Victim& victim) {
-    const bool was_lost = std::ranges::any_of(watch_.losses(), [&](const SeenLoss& loss) {
-      return loss.role == victim.role && loss.number == victim.number;
-    });
+    const bool was_lost = std::ranges::any_of(
+        watch_.losses(), [&](const SeenLoss& loss) { return tells_of(loss, victim); });
     if (run_.ended_well() && !was_lost) {
       violation(fmt::format("the planted fault {} never happened", result_.faults));
     }
@@ -265,6 +224,7 @@ class Round {
     result.recovery_seconds = going_.progress_seconds.value_or(0);
   }
 
+  /// What must hold after each event that happened.
   void check_event(const EventResult& result) {
     const FaultEvent& event = result.event;
     const std::string what = fmt::format("{} of {} ({}) after step {}", name_of(event.fault),
@@ -295,15 +255,16 @@ class Round {
     }
   }
 
+  /// The history must name every victim, with the cause that it really had.
   void check_culprit(const Victim& victim, const std::string& what) {
     if (!victim.loss) {
-      violation(
-          fmt::format("{}: history.jsonl does not name {} {}", what, victim.role, victim.number));
+      violation(fmt::format("{}: history.jsonl does not name {}", what, names_of({victim})));
     } else if (victim.loss->cause.find(victim.words) == std::string::npos) {
       violation(fmt::format("{}: the cause is said to be: {}", what, victim.loss->cause));
     }
   }
 
+  /// What must hold when the run is over, whatever has happened in it.
   void check_end() {
     result_.exit_code = run_.exit_code();
     result_.run.summary = watch_.summary();
@@ -324,6 +285,7 @@ class Round {
     return result_.run.summary.at("failures").get<std::vector<std::string>>();
   }
 
+  /// Every loss was caused here, and is named in summary.json, by its pid.
   void check_loss(const SeenLoss& loss) {
     if (!explained_.contains(loss.line)) {
       violation("lost, though nothing was done to it: " + loss.cause);
@@ -341,11 +303,15 @@ class Round {
   const ClusterSize size_;
   const std::int64_t steps_;
   SlowDisk disk_;
-  std::optional<Deadline> disk_by_;  // Until when it is slow.
+  // Until when the disk stays slow after the kill of such an event.
+  std::optional<Deadline> disk_by_;
+  // The training. Made after disk_, whose environment it gets.
   DisturbedRun run_;
   const RunWatch& watch_;
+  // The event that goes on, or the last one.
   OngoingEvent going_;
-  std::set<std::size_t> explained_;  // Lines of the history that tell of what was done here.
+  // Lines of the history that tell of what was done here. A loss on any other line is a violation.
+  std::set<std::size_t> explained_;
 };
 
 }  // namespace

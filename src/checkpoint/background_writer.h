@@ -16,6 +16,8 @@ namespace cohort {
 /// A thread that writes one thing at a time while the owner goes on. It leaves the processor and
 /// the disk to others where they want them. Started with the first job, so that a process that
 /// never writes has no thread more. Only the owner's thread calls it.
+///
+///   start(job) ──▶ busy() ──▶ … the job runs … ──▶ !busy(), take_result() once
 class BackgroundWriter {
  public:
   /// Writes, and returns where to. What it throws becomes the result.

@@ -1,3 +1,6 @@
+// The thread that writes: every result is given out once, a failure is a result, an end waits, and
+// the thread neither takes signals nor competes with its owner.
+
 #include "checkpoint/background_writer.h"
 
 #include <gmock/gmock.h>

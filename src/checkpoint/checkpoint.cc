@@ -13,6 +13,14 @@ constexpr std::uint64_t kMostStateBytes = 64 << 20;
 
 }  // namespace
 
+std::unique_ptr<CheckedFile> write_checked(const std::filesystem::path& folder,
+                                           const CheckpointContent::File& file) {
+  auto out = std::make_unique<CheckedFile>(folder, file.name);
+  write_safetensors([&](std::string_view bytes) { out->write(bytes); }, folder / file.name,
+                    file.tensors, file.metadata);
+  return out;
+}
+
 Checkpoint::Checkpoint(std::filesystem::path folder, std::uint64_t most)
     : path_(std::move(folder)), manifest_(verify_files(path_, most)) {
   read_state();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ inline constexpr const char* kStateName = "state.json";
 /// Where nothing is known of the model that a checkpoint is for.
 inline constexpr std::uint64_t kAnySize = std::numeric_limits<std::uint64_t>::max();
 
-/// A checkpoint to write; names, shapes and values are the caller's, and are not copied.
+/// A checkpoint to write; names, shapes and values are the caller's, are not copied, and must stay
+/// unchanged until it is written.
 struct CheckpointContent {
   struct File {
     std::string name;  ///< Such as "model.safetensors".
@@ -30,7 +32,13 @@ struct CheckpointContent {
   std::string state;  ///< The text of state.json.
 };
 
-/// A checkpoint on the disk, every byte of which was found to be as it was written.
+/// Writes such a file into `folder`, which is on the disk after its sync(). Throws Error naming it.
+std::unique_ptr<CheckedFile> write_checked(const std::filesystem::path& folder,
+                                           const CheckpointContent::File& file);
+
+/// A checkpoint on the disk, every byte of which was found to be as it was written. Holds the text
+/// of state.json; tensors are read when they are asked for, from the files that were checked when
+/// this was made.
 class Checkpoint {
  public:
   /// Reads and checks all of it, if it has no more than `most` bytes. Throws Error naming the file

@@ -52,16 +52,6 @@ std::string failpoint_text(const Point& point, const std::string& action) {
   return text.insert(text.find('=') + 1, action);
 }
 
-/// What was thrown, if anything.
-std::optional<Error> error_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error;
-  }
-  return std::nullopt;
-}
-
 class Recipe : public CheckpointFolderTest, public testing::WithParamInterface<Point> {
  protected:
   void SetUp() override {

@@ -9,7 +9,6 @@
 #include "base/failpoint.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "checkpoint/checked_file.h"
 #include "checkpoint/new_folder.h"
 
 namespace cohort {
@@ -45,30 +44,30 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return entries;
 }
 
-/// Nothing is synced before all is written: the first sync then brings most of the others' bytes
-/// and names along, and the disk's journal is not ended once for every file.
+/// Points 2 and 3 of the recipe. Nothing is synced before all is written: the first sync then
+/// brings most of the others' bytes and names along, and the disk's journal is not ended once for
+/// every file.
 void write_files(const fs::path& folder, const CheckpointContent& content,
                  const OtherParts& others) {
   Manifest manifest{.step = content.step};
   std::vector<std::unique_ptr<CheckedFile>> files;
-  const auto create = [&](const std::string& name) -> CheckedFile& {
-    return *files.emplace_back(std::make_unique<CheckedFile>(folder, name));
+  const auto write_text = [&](const std::string& name, const std::string& text) {
+    files.push_back(std::make_unique<CheckedFile>(folder, name));
+    files.back()->write(text);
   };
   for (const CheckpointContent::File& file : content.files) {
     failpoint("checkpoint.file");
-    CheckedFile& out = create(file.name);
-    write_safetensors([&](std::string_view bytes) { out.write(bytes); }, folder / file.name,
-                      file.tensors, file.metadata);
+    files.push_back(write_checked(folder, file));
   }
   failpoint("checkpoint.state");
-  create(kStateName).write(content.state);
+  write_text(kStateName, content.state);
   for (const auto& file : files) manifest.files.push_back(file->written());
   const CheckedFile& state = *files.back();
   if (!others.tasks.empty()) failpoint("checkpoint.reports");
   const auto parts = take_reports(folder, others, [&state] { return state.is_gone(); });
   manifest.files.insert(manifest.files.end(), parts.begin(), parts.end());
   failpoint("checkpoint.manifest");
-  create(kManifestName).write(to_text(manifest));
+  write_text(kManifestName, to_text(manifest));
   for (const auto& file : files) file->sync();
 }
 

@@ -11,11 +11,46 @@
 
 namespace cohort {
 
-/// What the folder of a checkpoint is called.
+/// How a checkpoint is written, so that whatever happens, one that is whole can be found.
+///
+///   checkpoints/
+///     step-0000001000/      model.safetensors, optimizer.safetensors, …, state.json: the caller's;
+///     step-0000001234/      manifest.json: sizes and checksums of all of them
+///     LATEST                "step-0000001234"
+///     .part-…               being written, or being removed, or left by a dead writer
+///
+/// The recipe, and the failpoint (base/failpoint.h) before each point; checkpoint_faults_test.cc
+/// fails and dies at all of them:
+///
+///   1  what dead writers left is removed, a folder .part-… is made       checkpoint.begin
+///   2  every file is written, its checksum taken on the way,             checkpoint.file, .state,
+///      manifest.json last                                                .manifest; after every
+///                                                                        piece .write
+///      where others have parts, which each of them writes by 2 and 3     checkpoint.part, .report
+///      and reports, their reports are waited for before the manifest     checkpoint.reports
+///   3  all of them are synced                                            each: checkpoint.sync
+///   4  the folder is synced                                              checkpoint.sync-folder
+///   5  it gets its name, exchanged with one of the same step             checkpoint.rename
+///   6  the folder above is synced                                        checkpoint.sync-parent
+///   7  everything is read back and compared with the manifest            checkpoint.verify
+///   8  LATEST is replaced                                                checkpoint.latest
+///   9  old ones are renamed to .part-…, then removed                     checkpoint.prune, .remove
+///
+/// A failure up to 8 takes the new one away again and is an Error; after it the new one is saved,
+/// and the failure is a warning. Whoever dies up to 5 leaves a .part-… that nobody reads and the
+/// next writer removes; after it, a checkpoint that is whole: its files were on the disk before it
+/// had its name. A machine that loses power is such a death; that is what the syncs are for.
+///
+/// A reader takes the latest step whose files all are as their manifest says. It needs neither
+/// LATEST, which is for people and scripts, nor a lock.
+///
+/// manifest.h has the checksums, new_folder.h the names, checkpoint_parts.h the parts of others,
+/// background_writer.h the thread on which it usually happens.
+
+/// What the folder of a checkpoint is called: step-0000001234.
 std::string checkpoint_name(std::int64_t step);
 
-/// The checkpoints of a run: one folder each, step-0000001234, and LATEST, a file that names the
-/// last one written. Whatever happens while one is written, those before it stay whole.
+/// The checkpoints of a run. Whatever happens while one is written, those before it stay whole.
 ///
 /// One writer at a time: what a writer finds half-written it takes for a dead one's, and removes.
 /// Readers may come at any time.
@@ -30,7 +65,7 @@ class CheckpointFolder {
   /// Writes a checkpoint and returns its path once it is on the disk and was read back without a
   /// fault; then removes old ones. Those of later steps, which a training that went back has left
   /// behind, go too; one of the same step is replaced. Throws Error naming file and reason, and
-  /// then everything is as before. The recipe is in README.md, point by point.
+  /// then everything is as before.
   ///
   /// With `others`, their files belong to it as `content`'s do: see checkpoint_parts.h. Where one
   /// of them does not write its part, that is such an Error.
@@ -57,7 +92,7 @@ class CheckpointFolder {
   void prune(std::int64_t newest_step) const;
 
   std::filesystem::path path_;
-  std::int64_t keep_;
+  std::int64_t keep_;  // How many to keep, at least 2.
 };
 
 }  // namespace cohort

@@ -1,3 +1,6 @@
+// Checkpoints that are written, read, replaced and pruned, and every way in which one that is not
+// whole is found: flipped bits, other lengths, links, missing files, manifests that do not match.
+
 #include "checkpoint/checkpoint_folder.h"
 
 #include <sys/stat.h>

@@ -4,11 +4,9 @@
 #include <optional>
 #include <thread>
 
-#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/failpoint.h"
 #include "base/files.h"
-#include "checkpoint/checked_file.h"
 #include "checkpoint/new_folder.h"
 
 namespace cohort {
@@ -48,9 +46,7 @@ Manifest write_and_sync(const fs::path& folder, std::span<const CheckpointConten
   std::vector<std::unique_ptr<CheckedFile>> written;
   for (const CheckpointContent::File& file : files) {
     failpoint("checkpoint.part");
-    CheckedFile& out = *written.emplace_back(std::make_unique<CheckedFile>(folder, file.name));
-    write_safetensors([&](std::string_view bytes) { out.write(bytes); }, folder / file.name,
-                      file.tensors, file.metadata);
+    written.push_back(write_checked(folder, file));
   }
   for (const auto& file : written) {
     file->sync();

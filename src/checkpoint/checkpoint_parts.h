@@ -23,6 +23,10 @@ namespace cohort {
 /// Until then the checkpoints before are as they were, and where one is missing, the folder is
 /// removed.
 ///
+///   task 1 ── files ── sync ── report-1 ─┐
+///   task 2 ── files ── sync ── report-2 ─┤   all in .part-all-…
+///   committer ── files ──────────────────┴▶ one manifest ── sync ── rename
+///
 /// An attempt's name is the same for all tasks and is used once, so that what a dead or late task
 /// has left is never taken for a part of another checkpoint. What earlier attempts have left is
 /// removed; folders of later ones are not, be they of the same group or of a later one, since a

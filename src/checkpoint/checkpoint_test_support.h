@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,16 @@
 #include "checkpoint/checkpoint_folder.h"
 
 namespace cohort {
+
+/// What was thrown, if anything.
+inline std::optional<Error> error_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
 
 /// Values from which a test can tell which step a checkpoint is of, and whether it is whole.
 struct Sample {

@@ -1,15 +1,20 @@
 #include "checkpoint/manifest.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <set>
 #include <span>
 
 #include "base/crc32c.h"
-#include "base/excerpt.h"
 #include "base/fail.h"
+#include "base/failpoint.h"
 #include "base/files.h"
-#include "base/json_text.h"
+#include "base/json.h"
 
 namespace cohort {
 namespace {
@@ -24,8 +29,9 @@ constexpr std::uint64_t kMostBytes = 1 << 20;
 
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
-/// Small enough to stay in a core's own cache between its reading and its checksum.
-constexpr std::size_t kReadBytes = 256 << 10;
+/// A piece of a file: small enough to stay in a core's own cache between its checksum and its
+/// reading or writing.
+constexpr std::size_t kPieceBytes = 256 << 10;
 
 std::string hex(std::uint32_t checksum) {
   return fmt::format("{:08x}", checksum);
@@ -46,6 +52,7 @@ bool is_plain_name(const std::string& name) {
          name.find_first_of(kNotInNames) == std::string::npos;
 }
 
+/// The other way.
 std::uint32_t checksum_of(const std::string& text) {
   std::uint32_t checksum = 0;
   const char* const end = text.data() + text.size();
@@ -77,6 +84,7 @@ InputFile open_part(const std::filesystem::path& path) {
   }
 }
 
+/// Adds up by taking away, which cannot overflow whatever sizes a manifest claims.
 void check_total(const Manifest& manifest, std::uint64_t most, const std::filesystem::path& path) {
   std::uint64_t left = most;
   for (const Manifest::File& file : manifest.files) {
@@ -154,11 +162,39 @@ Manifest verify_files(const std::filesystem::path& folder, std::uint64_t most,
     std::erase_if(manifest.files, [&](const Manifest::File& file) { return !wanted(file.name); });
   }
   check_total(manifest, most, path);
-  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kReadBytes);
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kPieceBytes);
   for (const Manifest::File& file : manifest.files) {
-    verify_file(folder / file.name, file, {buffer.get(), kReadBytes});
+    verify_file(folder / file.name, file, {buffer.get(), kPieceBytes});
   }
   return manifest;
+}
+
+CheckedFile::CheckedFile(const std::filesystem::path& folder, const std::string& name)
+    : path_(folder / name),
+      fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)) {
+  if (!fd_) fail_errno("cannot create " + path_.string());
+  written_.name = name;
+}
+
+void CheckedFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::string_view piece = bytes.substr(0, kPieceBytes);
+    bytes.remove_prefix(piece.size());
+    written_.crc32c = crc32c(std::as_bytes(std::span(piece)), written_.crc32c);
+    written_.size += piece.size();
+    write_all(fd_.get(), piece, path_);
+    failpoint("checkpoint.write");
+  }
+}
+
+bool CheckedFile::is_gone() const {
+  struct stat now {};
+  return ::fstat(fd_.get(), &now) != 0 || now.st_nlink == 0;
+}
+
+void CheckedFile::sync() {
+  failpoint("checkpoint.sync");
+  if (::fsync(fd_.get()) != 0) fail_errno("cannot sync " + path_.string());
 }
 
 }  // namespace cohort

@@ -12,13 +12,14 @@
 #include "base/fail.h"
 #include "base/failpoint.h"
 #include "base/files.h"
-#include "base/parse_integer.h"
+#include "base/integers.h"
 
 namespace cohort {
 namespace {
 
 namespace fs = std::filesystem;
 
+/// The name beside `path` under which it is not what it shall become, or not any more.
 fs::path leftover_name(const fs::path& path, std::string_view of) {
   return path.parent_path() / fmt::format("{}{}{}", kLeftoverPrefix, of, path.filename().string());
 }

@@ -21,6 +21,14 @@ struct JointAttempt {
 
 /// A folder that is filled under another name (kLeftoverPrefix) and appears all at once. Unless
 /// keep() is called, nothing is left of it in the end, and what had its name before has it again.
+///
+///   .part-step-0000001234     filled by one task alone
+///   .part-all-7-90210-3       filled by several: generation 7, token 90210, attempt 3
+///        │ place()
+///        ▼
+///   step-0000001234           what stood here before is at .part-… until the end, then removed
+///
+/// Syncing is the caller's.
 class NewFolder {
  public:
   /// With an `attempt`, others may fill it too, and may have made it; see checkpoint_parts.h.
@@ -40,7 +48,7 @@ class NewFolder {
  private:
   const std::filesystem::path final_;
   const std::filesystem::path temporary_;
-  bool replaces_ = false;
+  bool replaces_ = false;  // place() has found a folder of the final name.
   bool placed_ = false;
   bool kept_ = false;
 };

@@ -16,10 +16,22 @@
 
 namespace cohort {
 
-/// The safetensors format: the header's length (u64, little endian), a header in JSON, the values.
+/// The safetensors format, which other programs read and write too. Numbers are little endian:
+///
+///   ┌────────────┬──────────────────────────────────────────┬──────────────────────────────┐
+///   │ n, u64     │ header: n bytes, JSON and spaces         │ values of all tensors        │
+///   └────────────┴──────────────────────────────────────────┴──────────────────────────────┘
+///    8 bytes      {"__metadata__": {"key": "text"},          0                             end
+///                  "weight": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …}
+///
 /// The header gives for each name the dtype, the shape and the place [begin, end) of its values,
-/// counted from the first byte after the header; the places leave no hole. Nothing in such a file
-/// is ever executed.
+/// counted from the first byte after the header. The places leave no hole and do not overlap; the
+/// order of names says nothing. Values stand in the order of rows. We write F64 and I64 before F32
+/// and fill the header up to a multiple of 8, so that every tensor is aligned to its own width.
+/// Nothing in such a file is ever executed.
+///
+/// A reader trusts nothing: every number is checked before it is counted with or memory is taken
+/// for it, and the header before any value is read.
 
 /// A tensor to write; the names and values are the caller's. As many values as the shape says.
 struct TensorView {
@@ -46,6 +58,11 @@ void write_safetensors(const ByteSink& sink, const std::filesystem::path& path,
 
 enum class SafetensorsDtype { f32, f64, i64 };
 
+/// Bytes of one value.
+constexpr std::size_t width_of(SafetensorsDtype dtype) {
+  return dtype == SafetensorsDtype::f32 ? sizeof(float) : sizeof(std::int64_t);
+}
+
 struct StoredTensor {
   std::string name;
   SafetensorsDtype dtype = SafetensorsDtype::f32;
@@ -63,7 +80,8 @@ struct SafetensorsExpectation {
   Links links = Links::follow;
 };
 
-/// A file that was read and found right. Spans into it live as long as it does.
+/// A file that was read and found right, with all its values in memory. Spans into it live as long
+/// as it does.
 class SafetensorsFile {
  public:
   /// In the order of their places in the file.

@@ -4,11 +4,10 @@
 #include <cerrno>
 #include <tuple>
 
-#include "base/checked.h"
-#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/files.h"
-#include "base/json_text.h"
+#include "base/integers.h"
+#include "base/json.h"
 #include "base/memory_room.h"
 #include "checkpoint/safetensors.h"
 
@@ -88,12 +87,11 @@ std::vector<std::uint64_t> counts_of(const Json& entry, const char* key, const s
 /// What the shape needs in bytes; nothing where that number has no room.
 std::optional<std::uint64_t> bytes_needed(const std::vector<std::uint64_t>& shape,
                                           SafetensorsDtype dtype) {
-  const std::uint64_t width = dtype == SafetensorsDtype::f32 ? sizeof(float) : sizeof(std::int64_t);
   // Not more than a signed number can say, of any side: the shape becomes signed.
   constexpr std::uint64_t kLongestSide = std::uint64_t{1} << 60;
   if (std::ranges::any_of(shape, [](std::uint64_t side) { return side > kLongestSide; })) return {};
   const auto values = checked_product(std::span(shape));
-  return values ? checked_product(*values, width) : std::nullopt;
+  return values ? checked_product(*values, std::uint64_t{width_of(dtype)}) : std::nullopt;
 }
 
 std::string listed(const std::vector<std::uint64_t>& counts) {
@@ -135,6 +133,7 @@ void check_places(const std::vector<StoredTensor>& tensors, std::uint64_t size,
   if (reached != size) corrupt(path, "its last {} bytes belong to no tensor", size - reached);
 }
 
+/// Sorted by place; an empty tensor has no place of its own, so names decide between equal ones.
 std::vector<StoredTensor> tensors_of(const Json& header, std::uint64_t buffer_size,
                                      const std::string& path) {
   std::vector<StoredTensor> tensors;

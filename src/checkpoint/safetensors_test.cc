@@ -1,15 +1,17 @@
+// What is written is read, to the byte; every file that is not sound is refused with a sentence
+// that names it, before memory is taken for what it claims.
+
 #include "checkpoint/safetensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <functional>
-#include <optional>
 #include <random>
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "checkpoint/checkpoint_test_support.h"
 
 namespace cohort {
 namespace {
@@ -17,15 +19,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::optional<Error> error_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error;
-  }
-  return std::nullopt;
-}
 
 /// A file as the format's description has it, from a header and the bytes after it.
 std::string file_of(const std::string& header, const std::string& values) {

@@ -4,9 +4,9 @@
 #include <set>
 #include <string_view>
 
-#include "base/checked.h"
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/integers.h"
 #include "checkpoint/safetensors.h"
 
 namespace cohort {

@@ -4,10 +4,9 @@
 #include <limits>
 #include <map>
 
-#include "base/checked.h"
-#include "base/excerpt.h"
 #include "base/fail.h"
-#include "base/json_text.h"
+#include "base/integers.h"
+#include "base/json.h"
 
 namespace cohort {
 namespace {
@@ -77,10 +76,6 @@ ShardText parse_shard(const std::string& text, const std::string& tensor, const 
   } catch (const std::exception& wrong) {
     wrong_shard(path, tensor, "whose description cannot be read: {}", wrong.what());
   }
-}
-
-std::size_t width_of(SafetensorsDtype dtype) {
-  return dtype == SafetensorsDtype::f32 ? sizeof(float) : sizeof(std::int64_t);
 }
 
 }  // namespace
@@ -169,7 +164,7 @@ void ShardedTensors::add_shard(std::size_t file, std::size_t tensor, const std::
   }
 }
 
-/// Every value is in one piece.
+/// Every value is in one piece: sorted by their begins, each must begin where the last one ended.
 void ShardedTensors::check_complete(const std::string& name, Full& full) const {
   std::ranges::sort(full.pieces, {}, [](const Piece& piece) { return piece.range.begin; });
   std::int64_t reached = 0;
@@ -211,6 +206,8 @@ SafetensorsDtype ShardedTensors::dtype(const std::string& name) const {
   return full(name).dtype;
 }
 
+/// Goes through the pieces from the one with the first value on; each gives what it has of the
+/// range.
 template <class T>
 void ShardedTensors::read_values(const std::string& name, ShardRange range, std::span<T> into,
                                  SafetensorsDtype dtype) const {

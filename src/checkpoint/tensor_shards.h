@@ -18,7 +18,14 @@ namespace cohort {
 ///
 ///   "shard/<name>": {"shape": [4, 3], "ranges": [[0, 2], [6, 8]]}
 ///
-/// All shards of a name together hold every value once.
+/// All shards of a name together hold every value once:
+///
+///   full tensor [4, 3]    0  1 | 2  3  4  5 | 6  7 | 8  9 10 11
+///   task 0                0  1              | 6  7                 ranges [[0, 2], [6, 8]]
+///   task 1                       2  3  4  5        | 8  9 10 11    ranges [[2, 6], [8, 12]]
+///
+/// So tasks may be more or fewer when it is read again: each asks for the ranges it wants, whoever
+/// wrote them.
 
 /// Values [begin, end) of a full tensor.
 struct ShardRange {
@@ -46,7 +53,8 @@ std::string to_text(const TensorShard& shard);
 CheckpointContent::File shard_file(const std::string& name, std::span<const TensorShard> shards);
 
 /// The tensors that the files of several tasks hold together, put together where they are asked
-/// for. Nothing but headers is read before.
+/// for. Nothing but headers is read before. Keeps the files open; does not need the Checkpoint once
+/// it is made.
 class ShardedTensors {
  public:
   /// `files` of the checkpoint, all that have shards. Throws Error(corrupt) with a sentence that

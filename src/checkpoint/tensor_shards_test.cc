@@ -1,3 +1,6 @@
+// Tensors of which several files have a part: any range is put together; holes, overlaps and files
+// that disagree are refused.
+
 #include "checkpoint/tensor_shards.h"
 
 #include <numeric>

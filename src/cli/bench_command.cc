@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "bench/benchmarks.h"
-#include "bench/strategies.h"
+#include "bench/bench_worker.h"
+#include "bench/benchmark.h"
+#include "bench/compare_strategies.h"
 #include "cli/command.h"
 
 namespace cohort {
@@ -25,6 +26,7 @@ Examples:
 
 Every contender is run in turn, round by round, on the same cores; docs/benchmarks.md says how.)";
 
+/// A benchmark by the word that names it, and which options make sense with it.
 struct NamedBenchmark {
   const char* name;
   const char* summary;
@@ -33,6 +35,8 @@ struct NamedBenchmark {
   bool has_python = false;   ///< --python
 };
 
+/// Where only stretches of Cohort's own training are compared, another build has no place; and only
+/// trainings have a peer in Python.
 constexpr NamedBenchmark kBenchmarks[] = {
     {"allreduce", "Sums between processes: Cohort, Open MPI, Gloo", allreduce_benchmark},
     {"train", "Training: Cohort, PyTorch DDP, LibTorch loops, MPI", train_benchmark, true, true},
@@ -42,6 +46,8 @@ constexpr NamedBenchmark kBenchmarks[] = {
     {"start", "From the command to the end of the first step", start_benchmark, true, true},
 };
 
+/// The words of all of `cohort bench`: only one of its subcommands is called, so they share
+/// options.
 struct BenchWords {
   CLI::App* app = nullptr;
   BenchOptions options;
@@ -51,16 +57,15 @@ struct BenchWords {
 
 void configure_strategies(CLI::App& app, StrategiesOptions& options) {
   app.add_option("JOB", options.job_file, "The job file (TOML)")->required();
-  app.add_option("--set", options.overrides, "Set any key of the job: --set cluster.workers=4")
-      ->type_size(1)
-      ->allow_extra_args(false)
-      ->type_name("KEY=VALUE");
+  add_set_option(app, options.overrides, "Set any key of the job: --set cluster.workers=4");
   app.add_option("--only", options.only, "Only strategies whose name has one of these words");
   app.add_option("--out", options.folder, "The new folder for runs, table and plot")
       ->default_val("runs/strategies");
   app.add_flag("--quick", options.quick, "A few steps of each: does everything run?");
 }
 
+/// A subcommand for every benchmark, one for strategies, which takes a job, and a hidden one for
+/// the workers that benchmarks start.
 void configure_bench(CLI::App& app, BenchWords& words) {
   words.app = &app;
   app.footer(kBenchFooter);
@@ -89,6 +94,7 @@ void configure_bench(CLI::App& app, BenchWords& words) {
   worker->add_option("WORDS", words.worker);
 }
 
+/// A benchmark's worker sets up nothing: it has what whoever started it has set for it.
 int run_bench(const BenchWords& words) {
   if (words.app->got_subcommand("worker")) {
     run_bench_worker(words.worker);

@@ -31,6 +31,7 @@ Exit codes: 0 nothing was lost, 1 something was, 2 wrong use or wrong job file.)
 /// Where the job says nothing: more than one, so that a push has parts.
 constexpr std::int64_t kServers = 2;
 
+/// The words of `cohort chaos`; `options` has those that chaos/ takes as they are.
 struct ChaosWords {
   ChaosOptions options;
   std::string run_dir;
@@ -38,6 +39,7 @@ struct ChaosWords {
   bool goodput = false;
 };
 
+/// Every option but the folder and --slow-disk goes straight into the options of chaos/.
 void configure_chaos(CLI::App& app, ChaosWords& words) {
   ChaosOptions& options = words.options;
   app.footer(kChaosFooter);
@@ -50,10 +52,7 @@ void configure_chaos(CLI::App& app, ChaosWords& words) {
   app.add_option("--strategies", options.strategies, "Their names, separated by commas");
   app.add_option("--run-dir", words.run_dir,
                  "The new folder for runs and report (default: runs/chaos-<date>-<time>)");
-  app.add_option("--set", options.overrides, "Set any key of the job: --set cluster.workers=3")
-      ->type_size(1)
-      ->allow_extra_args(false)
-      ->type_name("KEY=VALUE");
+  add_set_option(app, options.overrides, "Set any key of the job: --set cluster.workers=3");
   app.add_option("--freeze-seconds", options.freeze_seconds, "How long a frozen task is stopped")
       ->check(CLI::PositiveNumber);
   app.add_option("--slow-seconds", options.slow_seconds, "How long a slow task is slow")
@@ -68,7 +67,8 @@ void configure_chaos(CLI::App& app, ChaosWords& words) {
                "Instead: one kill per minute for all the minutes, and what that costs");
 }
 
-/// What there is to know about the job before it runs.
+/// What there is to know about the job before it runs, noted in the options: chaos/ does not read
+/// job files. Refuses a job with one worker.
 void read_job(ChaosOptions& options) {
   const Job job = load_job(options.job_file, options.overrides);
   options.size = {
@@ -87,6 +87,7 @@ void read_job(ChaosOptions& options) {
   }
 }
 
+/// The folder must be new or empty, or runs of another session would be taken for this one's.
 void choose_folder(ChaosWords& words) {
   words.options.folder = words.run_dir;
   if (words.run_dir.empty()) {
@@ -100,6 +101,7 @@ void choose_folder(ChaosWords& words) {
   }
 }
 
+/// Everything that can be wrong with the words is found before the folder is written to.
 int run_chaos(ChaosWords& words) {
   words.options.slow_disk = words.slow_disk;
   read_job(words.options);

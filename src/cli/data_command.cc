@@ -4,13 +4,14 @@
 #include <string>
 
 #include "base/fail.h"
-#include "base/nearest_name.h"
+#include "base/names.h"
 #include "cli/command.h"
-#include "data/sources/fetch_mnist.h"
+#include "data/sources/mnist_files.h"
 
 namespace cohort {
 namespace {
 
+/// The words of `cohort data`.
 struct DataWords {
   std::string name;
   std::string folder = "data/mnist";
@@ -23,6 +24,7 @@ void configure_data(CLI::App& app, DataWords& words) {
   app.footer("Examples:\n  cohort data mnist\n  cohort data mnist --path /srv/mnist");
 }
 
+/// There is one dataset so far. Files that are there and right are kept, so this can be repeated.
 int run_data(const DataWords& words) {
   if (words.name.empty()) {
     fail(ErrorCode::invalid, "data needs the name of a dataset, as in: cohort data mnist");

@@ -24,12 +24,17 @@
 #include "cli/machine_facts.h"
 #include "kernel/kernel_report.h"
 #include "launch/failure.h"
-#include "os/shared_memory.h"
+#include "os/memory.h"
 #include "os/shared_wait.h"
 
 namespace cohort {
 namespace {
 
+// Each check is one function that looks at one thing and returns one finding; examine() lists them
+// in the order in which they are printed. What cannot be found out is a finding, too. Only what
+// makes training impossible is fatal; what makes it slower is a warning with advice.
+
+/// `fatal` alone changes the exit code.
 enum class Verdict { ok, warn, fatal };
 
 /// One line of the report, and what to do where it is not good.
@@ -53,6 +58,7 @@ std::string text_of(const std::string& path) {
   }
 }
 
+/// The cores this process may use, and the share of them that a cgroup grants.
 Finding check_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -68,6 +74,7 @@ Finding check_cores() {
   return {Verdict::warn, "cores", detail, "several workers will take turns on it"};
 }
 
+/// Less than a GiB available is too little for several workers.
 Finding check_memory() {
   const std::string meminfo = text_of("/proc/meminfo");
   const auto total = static_cast<double>(meminfo_bytes(meminfo, "MemTotal").value_or(0));
@@ -89,6 +96,7 @@ bool child_can_attach(const std::string& path) {
   return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
 }
 
+/// Made as a training makes it, and opened by another process as a worker opens it.
 Finding check_shared_memory() {
   constexpr std::size_t kBytes = 64 << 20;
   const std::string advice = "train with --engine gloo";
@@ -104,6 +112,7 @@ Finding check_shared_memory() {
   }
 }
 
+/// Its version, for reports of problems. That it could be loaded is known by now.
 Finding check_torch() {
   return {Verdict::ok, "LibTorch", TORCH_VERSION};
 }
@@ -136,6 +145,7 @@ Finding check_torch_loops() {
                                                         : "unset ATEN_CPU_CAPABILITY"};
 }
 
+/// Which BLAS this process has loaded: it multiplies the matrices of every layer.
 Finding check_blas() {
   const BlasLibrary blas = blas_library(text_of("/proc/self/maps"));
   if (blas.file.empty()) return {Verdict::ok, "BLAS", "inside LibTorch"};
@@ -145,6 +155,7 @@ Finding check_blas() {
           "training is many times slower with it: apt-get install libopenblas0-pthread"};
 }
 
+/// Variables by which users choose threads; Cohort leaves them as they are.
 Finding check_threads() {
   std::string set;
   for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}) {
@@ -157,6 +168,7 @@ Finding check_threads() {
   return {Verdict::ok, "threads", set + " (yours, so left alone)"};
 }
 
+/// Whether fresh memory comes in pages of 2 MiB, for all or for those who ask.
 Finding check_huge_pages() {
   const std::string folder = "/sys/kernel/mm/transparent_hugepage/";
   const std::string mode = bracketed(text_of(folder + "enabled"));
@@ -166,6 +178,7 @@ Finding check_huge_pages() {
           "fresh memory is slower without: echo madvise > " + folder + "enabled"};
 }
 
+/// Gloo is linked in; what can be missing is a loopback to talk over.
 Finding check_gloo() {
   const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in loopback{};
@@ -179,6 +192,7 @@ Finding check_gloo() {
           "bring the loopback up (ip link set lo up), or train with --engine shm"};
 }
 
+/// bbr paces what it sends, which costs on loopback; it is the default of many virtual machines.
 Finding check_congestion_control() {
   const std::string name = text_of("/proc/sys/net/ipv4/tcp_congestion_control");
   if (name != "bbr") return {Verdict::ok, "TCP", name.empty() ? "unknown" : name};
@@ -187,6 +201,7 @@ Finding check_congestion_control() {
           "net.ipv4.tcp_congestion_control=cubic"};
 }
 
+/// By these a worker that waits for another one sees at once that it has died (os/peer_watch.h).
 Finding check_pidfd() {
   const UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   if (fd) return {Verdict::ok, "pidfd", "a worker that dies is seen at once"};
@@ -195,6 +210,7 @@ Finding check_pidfd() {
           "forbids it"};
 }
 
+/// Whether a debugger can attach to a worker; training does not need it.
 Finding check_ptrace() {
   const std::string scope = text_of("/proc/sys/kernel/yama/ptrace_scope");
   if (scope.empty() || scope == "0") return {Verdict::ok, "ptrace", "debuggers can attach"};
@@ -203,6 +219,7 @@ Finding check_ptrace() {
                       scope)};
 }
 
+/// For those who build Cohort; training does not need it.
 Finding check_ccache() {
   std::stringstream folders(std::getenv("PATH") == nullptr ? "" : std::getenv("PATH"));
   for (std::string folder; std::getline(folders, folder, ':');) {
@@ -231,6 +248,7 @@ int print_settings() {
   return 0;
 }
 
+/// All checks, a line each, and a last line that says what follows from them.
 int examine() {
   use_fast_kernels();  // As a training does.
   int warnings = 0, fatal = 0;

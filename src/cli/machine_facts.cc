@@ -6,6 +6,7 @@
 namespace cohort {
 namespace {
 
+/// Views of `text`, without the newlines.
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
@@ -41,6 +42,7 @@ std::string bracketed(std::string_view text) {
 std::optional<std::int64_t> meminfo_bytes(std::string_view text, std::string_view name) {
   for (const std::string_view line : lines_of(text)) {
     if (!line.starts_with(name) || line.substr(name.size(), 1) != ":") continue;
+    // The kernel says kB and means KiB.
     return std::atoll(std::string(line.substr(name.size() + 1)).c_str()) * 1024;
   }
   return std::nullopt;
@@ -51,6 +53,7 @@ std::optional<double> cpu_limit(std::string_view cpu_max) {
   char* rest = nullptr;
   const double quota = std::strtod(text.c_str(), &rest);
   const double period = std::strtod(rest, nullptr);
+  // "max" is no number: nothing was read.
   if (rest == text.c_str() || period <= 0) return std::nullopt;
   return quota / period;
 }

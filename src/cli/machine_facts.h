@@ -7,8 +7,9 @@
 
 namespace cohort {
 
-/// What files of /proc and /sys say, from their text. Pure functions, so that they can be tested
-/// with the texts of other machines.
+/// What files of /proc and /sys say, from their text, for `cohort doctor`. Pure functions that read
+/// no file and never throw, so that they can be tested with the texts of other machines. Without
+/// torch: the test program of this room links none.
 
 /// The value in brackets: "madvise" of "always [madvise] never". Empty where there is none.
 std::string bracketed(std::string_view text);
@@ -26,6 +27,8 @@ struct BlasLibrary {
   std::string name;  ///< OpenBLAS, MKL, BLIS, ATLAS, reference BLAS.
   bool fast = true;  ///< The reference implementation is many times slower than all others.
 };
+/// From the text of /proc/self/maps. Where several are loaded, the one that libblas.so stands for,
+/// which is the one that LibTorch calls; otherwise the first.
 BlasLibrary blas_library(std::string_view proc_maps);
 
 }  // namespace cohort

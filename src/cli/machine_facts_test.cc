@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+/// Texts of files as several machines have them.
+
 namespace cohort {
 namespace {
 

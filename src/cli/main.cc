@@ -9,15 +9,23 @@
 #include <string_view>
 #include <vector>
 
-#include "base/excerpt.h"
 #include "base/fail.h"
-#include "base/nearest_name.h"
+#include "base/names.h"
 #include "cli/command.h"
 #include "launch/failure.h"
 
 namespace cohort {
 namespace {
 
+// Exit codes of the program: 0, what a command returns, or by kind of error
+//
+//   1     failed (kExitFailed)
+//   2     wrong words, a wrong job file or a wrong input (kExitWrongUse)
+//   138   trying again may help (kExitRetry)
+//
+// Everything that is not an answer goes to standard error, in one line that begins with "cohort: ".
+
+/// In the order in which --help lists them.
 std::vector<Command> all_commands() {
   return {train_command(), score_command(),  data_command(), scale_command(),
           chaos_command(), doctor_command(), bench_command()};
@@ -39,7 +47,8 @@ void print_error(std::string_view message) {
   fmt::print(stderr, "cohort: {}\n", excerpt(message, kLongest));
 }
 
-/// `cohort help` is `cohort --help`, `cohort help train` is `cohort train --help`.
+/// People type it without the dashes, too: `cohort help` is `cohort --help`, `cohort help train` is
+/// `cohort train --help`.
 std::vector<std::string> normalized(std::vector<std::string> words) {
   if (!words.empty() && words[0] == "help") {
     words.erase(words.begin());
@@ -48,6 +57,7 @@ std::vector<std::string> normalized(std::vector<std::string> words) {
   return words;
 }
 
+/// CLI11 would only say that a word was not expected; here the nearest command is named.
 void check_command_name(const std::vector<std::string>& words,
                         const std::vector<Command>& commands) {
   if (words.empty() || words[0].starts_with("-")) return;
@@ -70,6 +80,7 @@ std::string unexpected_words(const CLI::App& command) {
   return fmt::format("{} does not know \"{}\"; {}", command.get_name(), word, hint);
 }
 
+/// CLI11's own answer to --help and --version; one line about any other word it could not use.
 int report(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);
   const auto chosen = app.get_subcommands();
@@ -108,6 +119,8 @@ int run_words(std::vector<std::string> words) {
   return kExitWrongUse;  // Only options, and none that prints something.
 }
 
+/// The last place where anything is caught: every error becomes one line on standard error and an
+/// exit code. Those of LibTorch come with a backtrace, which is left out.
 int run_and_explain(const std::vector<std::string>& words) {
   try {
     return run_words(words);
@@ -127,6 +140,14 @@ int run_and_explain(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+void add_set_option(CLI::App& app, std::vector<std::string>& overrides, const std::string& help) {
+  app.add_option("--set", overrides, help)
+      ->type_size(1)
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+}
+
 }  // namespace cohort
 
 int main(int argc, char** argv) {

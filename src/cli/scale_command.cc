@@ -11,8 +11,10 @@
 namespace cohort {
 namespace {
 
+/// For the launcher's answer, not for the change: that comes after the step the workers are at.
 constexpr auto kPatience = std::chrono::seconds(10);
 
+/// The words of `cohort scale`.
 struct ScaleWords {
   std::string run_dir;
   std::optional<int> workers;
@@ -27,6 +29,8 @@ void configure_scale(CLI::App& app, ScaleWords& words) {
       "Example:\n  cohort scale runs/mnist-20261116-120000 --workers 4");
 }
 
+/// Asks the launcher of the run by a file in its folder and prints what it answers
+/// (launch/requests.h).
 int run_scale(const ScaleWords& words) {
   if (words.run_dir.empty() || !words.workers) {
     fail(ErrorCode::invalid,

@@ -36,6 +36,7 @@ Examples:
 
 Exit codes: 0 done, 1 failed, 2 wrong use, a wrong run folder or a wrong file.)";
 
+/// The words of `cohort score`.
 struct ScoreWords {
   std::string run;
   std::string input;
@@ -75,6 +76,7 @@ class ScoreOutput {
     }
   }
 
+  /// May be called many times. Throws Error where the disk is full or the reader has gone.
   void write(std::string_view text) {
     if (file_) return file_->write(text);
     if (device_) return write_all(device_.get(), text, path_);
@@ -83,6 +85,7 @@ class ScoreOutput {
     }
   }
 
+  /// Call it once all is written. Without it a file is not there, or still what it was.
   void finish() {
     if (file_) return file_->commit();
     if (device_) return;
@@ -96,14 +99,17 @@ class ScoreOutput {
   }
 
   std::filesystem::path path_;
+  // At most one of the two is there; with neither it is standard output.
   std::optional<AtomicFile> file_;
   UniqueFd device_;
 };
 
+/// A number, or the word for none: null in JSON, nothing in CSV. So is a loss that is not finite.
 std::string or_word(const std::optional<double>& value, const char* word) {
   return value && std::isfinite(*value) ? fmt::format("{}", *value) : word;
 }
 
+/// How well the model did on its own samples, as it is printed.
 std::string score_text(const Score& score, bool json) {
   if (json) {
     return fmt::format("{{\"samples\": {}, \"loss\": {}, \"accuracy\": {}}}\n", score.samples,
@@ -113,6 +119,7 @@ std::string score_text(const Score& score, bool json) {
                      or_word(score.accuracy, ""));
 }
 
+/// What turns predictions into lines of the format; it keeps a reference to `output`.
 PredictionWriter writer_to(ScoreOutput& output, const ScoreWords& words, const Artefact& artefact) {
   return {words.format == "json" ? PredictionFormat::json : PredictionFormat::csv,
           artefact.preprocessing.class_names(), artefact.spec.outputs,
@@ -130,6 +137,9 @@ void check_output(const ScoreWords& words) {
        words.input);
 }
 
+/// With --input: a prediction for every row of the file, to --output or standard output. How well
+/// the model did, where the file has targets, goes to standard error, so that the output stays
+/// clean.
 int score_input(const ScoreWords& words) {
   check_output(words);
   use_fast_kernels();
@@ -146,8 +156,9 @@ int score_input(const ScoreWords& words) {
   return 0;
 }
 
-/// With the threads that a worker of the run had: how a product is cut among them can change its
-/// last bits.
+/// Without --input: the validation samples of the run's own job, as its config.toml describes it.
+/// The accuracy must be that of the run's summary, exactly, so it computes with the threads that a
+/// worker of the run had: how a product is cut among them can change its last bits.
 int score_own_samples(const ScoreWords& words) {
   const std::filesystem::path config = std::filesystem::path(words.run) / "config.toml";
   RunModel run;

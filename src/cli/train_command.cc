@@ -11,10 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/excerpt.h"
 #include "base/fail.h"
 #include "cli/command.h"
-#include "data/sources/fetch_mnist.h"
 #include "data/sources/mnist_files.h"
 #include "job/check_job.h"
 #include "job/job_file.h"
@@ -39,25 +37,34 @@ SIGTERM and SIGUSR1 write a checkpoint and end the run with 138.
 Exit codes: 0 done, 1 failed, 2 wrong use or wrong job file, 130 stopped by Ctrl-C, 138 starting again
 with --resume auto may help: a task was lost, or the run was asked to end and has saved.)";
 
+/// A cause may quote what a library said, which may be long.
 constexpr std::size_t kLongestFailure = 4000;
 
+/// The words of `cohort train`. Those that are shortcuts for a key of the job win over it and over
+/// --set; what was not said stays as the job has it.
 struct TrainWords {
   std::string file;
-  std::vector<std::string> overrides;
+  std::vector<std::string> overrides;  ///< --set, in the order in which they were said.
+
+  // Shortcuts for keys of [cluster], [strategy] and [log].
   std::optional<std::int64_t> workers;
   std::optional<std::int64_t> servers;
   std::string strategy;
   std::string engine;
+  std::optional<std::int64_t> max_restarts;
+  std::optional<std::int64_t> min_workers;
+  bool trace = false;
+
+  // Of this run only; no keys of the job.
   std::string run_dir;
   std::string resume;
   std::string faults;
-  std::optional<std::int64_t> max_restarts;
-  std::optional<std::int64_t> min_workers;
   std::string log_format = "text";
+  bool quiet = false;
+
+  // To print something instead of training.
   bool print_config = false;
   bool keys = false;
-  bool quiet = false;
-  bool trace = false;
 };
 
 void configure_train(CLI::App& app, TrainWords& words) {
@@ -71,11 +78,7 @@ void configure_train(CLI::App& app, TrainWords& words) {
   app.add_option("--engine", words.engine,
                  "What moves the bytes (cluster.engine): " +
                      fmt::format("{}", fmt::join(engine_names(), ", ")));
-  // One value each, so that a job file may follow; may be repeated.
-  app.add_option("--set", words.overrides, "Set any key of the job: --set train.epochs=3")
-      ->type_size(1)
-      ->allow_extra_args(false)
-      ->type_name("KEY=VALUE");
+  add_set_option(app, words.overrides, "Set any key of the job: --set train.epochs=3");
   app.add_option("--run-dir", words.run_dir,
                  "The folder the run writes (default: runs/<name>-<date>-<time>)");
   app.add_option("--resume", words.resume,
@@ -96,6 +99,8 @@ void configure_train(CLI::App& app, TrainWords& words) {
   app.add_flag("--trace", words.trace, "Write trace.json into the run's folder (log.trace)");
 }
 
+/// The job as it will be trained: the file, then --set, then the shortcuts, then the checks. A
+/// strategy with servers gets one where nobody has said how many.
 Job resolved_job(const TrainWords& words) {
   Job job = load_job(words.file, words.overrides);
   if (words.workers) job.cluster.workers = *words.workers;
@@ -140,6 +145,9 @@ void fetch_missing_mnist(const Job& job) {
   }
 }
 
+/// --keys and --print-config print and do not train. Otherwise, in this order: the job is resolved,
+/// so that a wrong one costs no time; the kernels are set up, for which this program may start
+/// itself anew; missing data is fetched; then the job is trained.
 int run_train(const TrainWords& words) {
   if (words.keys) {
     fmt::print("{}", key_reference());

@@ -10,8 +10,8 @@ const std::string kNone = "none";
 
 }  // namespace
 
-// Whether a count or a decision that got no answer in time was made, nobody knows: all_arrived()
-// will tell.
+// It is not tried again after a timeout: the count may have been made, and one made twice would let
+// the others go on without a member. One that was not made lets nobody go on, which does no harm.
 void AllOrNone::arrive() {
   try {
     if (store_.add(key_ + "/arrived", 1) == members_) store_.set_once(key_ + "/decision", kAll);
@@ -21,7 +21,7 @@ void AllOrNone::arrive() {
 }
 
 bool AllOrNone::all_arrived() {
-  for (;;) {
+  for (;;) {  // Asking twice does no harm: the first who asked has decided.
     try {
       return store_.set_once(key_ + "/decision", kNone) == kAll;
     } catch (const Error& error) {

@@ -1,3 +1,6 @@
+// Proves that all who get an answer get the same one, in every order of arriving and asking, and
+// over a store that answers too late.
+
 #include "cluster/all_or_none.h"
 
 #include <cohort/error.h>

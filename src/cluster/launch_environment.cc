@@ -1,8 +1,7 @@
 #include "cluster/launch_environment.h"
 
-#include "base/excerpt.h"
 #include "base/fail.h"
-#include "base/parse_integer.h"
+#include "base/integers.h"
 
 namespace cohort {
 namespace {

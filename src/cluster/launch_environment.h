@@ -3,12 +3,18 @@
 #include <optional>
 #include <string>
 
-#include "base/get_variable.h"
+#include "os/this_process.h"
 
 namespace cohort {
 
 /// The place of this process in a run that somebody else started: torchrun, or a user who set the
-/// same variables by hand on every host.
+/// same variables by hand on every host. Cohort's own launcher does not use these variables: the
+/// workers it forks know their places.
+///
+///   RANK, WORLD_SIZE               required, if any of the two is set
+///   MASTER_ADDR, MASTER_PORT       required: where rank 0 is, for all to find each other
+///   LOCAL_RANK, LOCAL_WORLD_SIZE   0 and LOCAL_RANK + 1 where left out
+///   TORCHELASTIC_…                 set by torchrun: its store, its run and restart
 struct LaunchEnvironment {
   int rank = 0;
   int world = 1;
@@ -26,9 +32,8 @@ struct LaunchEnvironment {
   std::string incarnation;
 };
 
-/// Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and torchrun's
-/// own variables. Nothing where neither RANK nor WORLD_SIZE is set: this process starts the run
-/// itself. Throws Error(invalid) where only a part is set, or a number makes no sense.
+/// Nothing where neither RANK nor WORLD_SIZE is set: this process starts the run itself. Throws
+/// Error(invalid) naming the variable where only a part is set, or a number makes no sense.
 std::optional<LaunchEnvironment> launch_environment(const GetVariable& get);
 
 }  // namespace cohort

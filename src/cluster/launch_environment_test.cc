@@ -1,3 +1,5 @@
+// Proves what is read from environments of a test's own, and that each mistake in one is named.
+
 #include "cluster/launch_environment.h"
 
 #include <gmock/gmock.h>

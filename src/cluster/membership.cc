@@ -52,6 +52,7 @@ std::vector<int> Membership::in_order() const {
     return view_.rank_of(worker).value_or(view_.world() + worker);
   };
   std::ranges::sort(workers, [&](int a, int b) {
+    // Where workers go at their own pace, more steps say nothing: only whether there is any state.
     const auto progress = [&](int worker) {
       const std::int64_t step = members_.at(worker).step;
       return options_.loss_stops_all ? step : std::min<std::int64_t>(step, 0);

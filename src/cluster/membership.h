@@ -1,22 +1,63 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
 
-#include "cluster/view.h"
-
 namespace cohort {
 
-/// Decides who trains with whom. The launcher tells it what happens; it tells when the workers
-/// shall pause, and once all that are left have done so, who goes on.
+/// Who trains with whom, decided by the launcher and by nobody else.
 ///
-/// A worker is *awaited* (its process is being started), *ready* (it waits for a view, with the
-/// state of some step or with none), *training* (in the current view) or not there. A new view
-/// holds everybody who is ready; before it is published all who train must have paused, so that
-/// nobody sends anything in the old group any more. The chief is whoever has come furthest; of
-/// equals, and where a loss does not stop all, who was first before.
+/// Words. A *worker* is known by its number, which it keeps for the whole run, also when its
+/// process is replaced. A *view* is a group of workers that train together, from one change of
+/// membership to the next; elsewhere it is called a group. Its *epoch* is the generation: views of
+/// a run are counted from 1, and what a group uses (keys of the store, connections, barriers) is
+/// made anew for its epoch, so that nothing late of an older one can be taken for its own. A *rank*
+/// is a place in a view. The *chief* is rank 0, whose state counts where the workers' differ.
+///
+/// One change, as the launcher drives it (launch/groups.cc):
+///
+///   lose(1)                 worker 1's process has ended; in lockstep nobody can go on without it
+///   wants_pause() is true   the launcher asks all who train to pause after their step
+///   await(1)                a process for it is being started
+///   ready(0, 7) ready(2, 7) the others have paused, having made 7 steps
+///   ready(1, -1)            the new process is there, without any state
+///   next()                  a view of epoch + 1: workers 0 2 1, the chief is 0
+
+/// See above. The memory of a run has it where all tasks see it (launch/control/view_register.h).
+struct View {
+  std::int64_t epoch = 0;         ///< Counts the views of a run from 1.
+  std::vector<int> workers = {};  ///< By rank.
+  bool closing = false;           ///< The group only saves what it has; then the run ends.
+
+  int world() const { return static_cast<int>(workers.size()); }
+  std::optional<int> rank_of(int worker) const {
+    const auto place = std::ranges::find(workers, worker);
+    if (place == workers.end()) return std::nullopt;
+    return static_cast<int>(place - workers.begin());
+  }
+
+  bool operator==(const View&) const = default;
+};
+
+/// The decision: the launcher tells it what happens, and it tells when the workers shall pause and,
+/// once all that are left have done so, who goes on. Pure: it talks to nobody and has no clock. One
+/// thread at a time.
+///
+///                    await           ready                next()
+///   (not there) ---------> awaited ---------> ready -------------> training
+///        ^                                      ^                     |
+///        |  lose, finish (from any state)       +--- ready (paused) --+
+///
+/// A new view holds everybody who is ready, up to the number that is wanted. It is told only when
+/// nobody trains any more, so that nobody sends anything in the old group; when enough are ready;
+/// and not while one is awaited that there is room for, since a view without it would end at once.
+/// Who is ready and finds no room is forgotten: it was sent away.
+///
+/// The chief is whoever has come furthest; of equals, and where a loss does not stop all, who was
+/// first before. Who has no state is never chief while anybody has.
 class Membership {
  public:
   struct Options {
@@ -52,8 +93,7 @@ class Membership {
   /// Those who train shall pause after their step.
   bool wants_pause() const;
 
-  /// The next view, once it can be told. It is the current one from then on. In it is everybody
-  /// who is ready, up to the number that is wanted.
+  /// The next view, once it can be told. It is the current one from then on.
   std::optional<View> next();
 
   const View& view() const { return view_; }
@@ -69,17 +109,18 @@ class Membership {
   enum class State { awaited, ready, training };
   struct Member {
     State state = State::awaited;
-    std::int64_t step = -1;
+    std::int64_t step = -1;  ///< Steps its model has seen; -1: it has no state.
   };
 
   int count(State state) const;
   bool view_is_stale() const;
+  /// Those who are ready, the chief first.
   std::vector<int> in_order() const;
 
   Options options_;
   View view_;
-  std::map<int, Member> members_;
-  bool broken_ = true;  // The current view cannot go on: at first there is none.
+  std::map<int, Member> members_;  // By number; who is not in it is not there.
+  bool broken_ = true;             // The current view cannot go on: at first there is none.
   bool closing_ = false;
 };
 

@@ -1,3 +1,6 @@
+// Proves the decisions of the launcher, told event by event without any process: who waits for
+// whom, who is chief, who is sent away.
+
 #include "cluster/membership.h"
 
 #include <gmock/gmock.h>

@@ -1,13 +1,16 @@
 #include "cluster/store.h"
 
-#include "base/checked.h"
-#include "base/excerpt.h"
+#include <algorithm>
+
 #include "base/fail.h"
-#include "base/parse_integer.h"
+#include "base/integers.h"
 
 namespace cohort {
 
 namespace {
+
+// How often a wait looks whether its group is abandoned.
+constexpr Duration kLook = std::chrono::milliseconds(50);
 
 std::int64_t parse_counter(const std::string& key, const std::string& value) {
   if (const auto number = parse_integer(value)) return *number;
@@ -66,6 +69,21 @@ std::optional<std::string> MemoryStore::find(const std::string& key) {
   const auto entry = values_.find(key);
   if (entry == values_.end()) return std::nullopt;
   return entry->second;
+}
+
+std::string PrefixStore::get(const std::string& key, Deadline deadline) {
+  if (!abandoned_) return store_.get(prefix_ + key, deadline);
+  for (;;) {
+    const Duration left = deadline.remaining();
+    try {
+      return store_.get(prefix_ + key, Deadline::in(std::min(left, kLook)));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::timeout || deadline.passed()) throw;
+    }
+    if (abandoned_()) {
+      fail(ErrorCode::peer_lost, "a task was lost while others waited for {}{}", prefix_, key);
+    }
+  }
 }
 
 }  // namespace cohort

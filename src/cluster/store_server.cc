@@ -1,5 +1,3 @@
-#include "cluster/store_server.h"
-
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -10,10 +8,10 @@
 #include <system_error>
 #include <vector>
 
-#include "base/excerpt.h"
 #include "base/fail.h"
+#include "base/integers.h"
 #include "base/log.h"
-#include "base/parse_integer.h"
+#include "cluster/tcp_store.h"
 #include "os/tcp_socket.h"
 
 namespace cohort {
@@ -21,6 +19,7 @@ namespace cohort {
 namespace {
 
 constexpr std::size_t kMaxClients = 4096;
+// Bytes; a client that reads its answers has at most one of them outstanding.
 constexpr std::size_t kMaxUnreadAnswers = 4 * kMaxStoreValue;
 
 /// Sends what the socket takes now. False when the connection is broken.
@@ -58,6 +57,8 @@ void StoreServer::start() {
   });
 }
 
+// One round: wait for anything, take what clients sent, send what sockets take, forget who is gone.
+// New clients come last, since they are not in `sockets` of this round.
 void StoreServer::serve(std::stop_token stop) {
   std::vector<pollfd> sockets;
   while (!stop.stop_requested()) {
@@ -80,6 +81,8 @@ void StoreServer::serve(std::stop_token stop) {
   }
 }
 
+// Where the system has no descriptor left, the listener would be readable all the time: it is not
+// looked at until a client has gone.
 void StoreServer::accept_clients() {
   while (clients_.size() < kMaxClients) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));

@@ -1,5 +1,8 @@
+// Proves of every store that keys are set, waited for, counted and decided alike; of the wire that
+// messages come whole or are refused; and of server and client what happens when one is late, gone
+// or a stranger.
+
 #include "cluster/store.h"
-#include "cluster/prefix_store.h"
 
 #include <cohort/error.h>
 #include <gmock/gmock.h>
@@ -10,8 +13,6 @@
 #include <limits>
 #include <thread>
 
-#include "cluster/store_message.h"
-#include "cluster/store_server.h"
 #include "cluster/tcp_store.h"
 #include "os/tcp_socket.h"
 

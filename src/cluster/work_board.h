@@ -8,6 +8,21 @@
 
 namespace cohort {
 
+/// Who works on what, where workers do not go in step. The global batch of every step is cut into
+/// parts; a *piece* is one part of one step, numbered step * parts + part through the whole job.
+/// Whoever is free claims the next piece, so that a slow worker takes fewer of them and nobody
+/// waits for it at the end. The board stands in a parameter server (server/door/server_desk.h);
+/// workers without servers keep count among themselves (gossip/claims.h), in the same words.
+///
+///   pieces        0 1 2 3 4 5 6 7 8 9 …
+///                 . . A . B . A B ^
+///   .  done       A, B  taken by that worker, not done yet       ^  `next`: handed out next
+///
+/// Taken pieces are done by done(), when what they led to can no longer be lost (it is in the
+/// model). Pieces of a worker that is gone() are handed out again, before `next`. What is left at
+/// any time (WorkLeft) is `next` and the pieces before it that are not done: that is all that a
+/// checkpoint, or the next group, needs so that no piece is left out.
+
 /// A piece of work: one part of the global batch of one step.
 struct Claim {
   std::int64_t step = 0;
@@ -35,20 +50,19 @@ struct WorkLeft {
 /// told by a smaller `next`.
 WorkLeft shortest(WorkLeft left);
 
-/// Hands out the parts of the steps' batches in order, each once, to whoever is free: a slow worker
-/// takes fewer of them, so nobody waits at the end. What a worker has taken is its own until it is
-/// done, and goes to others when the worker is gone. With a bound, no claim is handed out that is
-/// more than `bound` steps ahead of the oldest one still being worked on.
+/// Hands out the pieces in order, each once. With a bound, no piece is handed out that is more than
+/// `bound` steps ahead of the oldest one still being worked on: the fast wait for the slow.
 ///
 /// What a claim costs does not depend on how many pieces are under way. Only a loss, and telling
-/// what is left, go through them.
+/// what is left, go through them. Not thread-safe. Calls that name a worker throw Error(invalid)
+/// where there is no such worker.
 class WorkBoard {
  public:
   struct Options {
     int workers = 1;
     WorkLeft left = {};  ///< What to hand out, `again` first. Its parts stay those of the job.
-    std::int64_t end_step = 0;
-    std::optional<std::int64_t> bound = {};
+    std::int64_t end_step = 0;               ///< The first that is not made.
+    std::optional<std::int64_t> bound = {};  ///< In steps; nothing: nobody is held back.
   };
 
   enum class Answer { claimed, wait, end };
@@ -85,8 +99,8 @@ class WorkBoard {
 
  private:
   struct Worker {
-    std::optional<std::int64_t> at = {};  ///< The step it works on.
-    std::vector<Claim> taken = {};
+    std::optional<std::int64_t> at = {};  ///< The step it works on; nothing while it rests.
+    std::vector<Claim> taken = {};        ///< And not done.
   };
 
   Worker& worker(int number);
@@ -100,7 +114,7 @@ class WorkBoard {
   std::size_t given_ = 0;     // of which the first so many were handed out.
   std::vector<Worker> workers_;
   bool stopped_ = false;
-  bool has_claimed_ = false;
+  bool has_claimed_ = false;  // Since this board was made.
 };
 
 }  // namespace cohort

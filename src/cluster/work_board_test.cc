@@ -1,3 +1,6 @@
+// Proves that every piece is handed out and done once, whatever is lost and in whatever order the
+// workers ask, and that nobody gets further ahead than the bound.
+
 #include "cluster/work_board.h"
 
 #include <cohort/error.h>

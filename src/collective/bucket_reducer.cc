@@ -2,9 +2,43 @@
 
 #include <algorithm>
 
-#include "collective/make_schedule.h"
+#include "collective/algorithms.h"
 
 namespace cohort {
+
+// From the last parameter to the first: a bucket is closed when it is large enough, and on both
+// sides of a parameter that travels apart.
+GradientBuckets GradientBuckets::of(std::span<const std::size_t> offsets, std::size_t size,
+                                    std::size_t tail, std::size_t bucket_bytes,
+                                    const std::vector<bool>& travels_apart) {
+  GradientBuckets buckets;
+  buckets.bucket_of.resize(offsets.size());
+  std::size_t end = size + tail;
+  std::size_t waiting = 0;
+  const auto close = [&](std::size_t begin, std::optional<std::size_t> apart = {}) {
+    buckets.segments.push_back({begin, end});
+    buckets.parameters.push_back(waiting);
+    buckets.apart.push_back(apart);
+    end = begin;
+    waiting = 0;
+  };
+  for (std::size_t i = offsets.size(); i-- > 0;) {
+    const std::size_t begin = offsets[i];
+    const bool apart = !travels_apart.empty() && travels_apart[i];
+    if (const std::size_t next = i + 1 < offsets.size() ? offsets[i + 1] : size;
+        apart && end > next) {
+      close(next);  // What stands between.
+    }
+    buckets.bucket_of[i] = buckets.segments.size();
+    ++waiting;
+    if (apart) {
+      close(begin, i);
+    } else if ((end - begin) * sizeof(float) >= bucket_bytes || i == 0) {
+      close(begin);
+    }
+  }
+  return buckets;
+}
 
 BucketReducer::BucketReducer(Transport& transport, std::span<float> buffer, GradientBuckets buckets,
                              Options options)
@@ -36,6 +70,7 @@ void BucketReducer::begin_step() {
   released_ = reduced_ = 0;
 }
 
+// Buckets are released in their order only: one that is complete early waits for those before it.
 void BucketReducer::parameter_ready(std::size_t parameter) {
   --missing_[buckets_.bucket_of[parameter]];
   const std::size_t before = complete_;
@@ -58,6 +93,8 @@ void BucketReducer::wait_for_first(std::size_t buckets) {
   if (failure_) std::rethrow_exception(failure_);
 }
 
+// What goes wrong is kept for whoever waits; then the thread ends, as no bucket can travel any
+// more.
 void BucketReducer::run_in_background() {
   std::unique_lock lock(mutex_);
   for (;;) {

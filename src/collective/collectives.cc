@@ -1,15 +1,12 @@
 #include "collective/collectives.h"
 
 #include "base/fail.h"
-#include "collective/direct.h"
-#include "collective/dissemination.h"
-#include "collective/make_schedule.h"
-#include "collective/tree.h"
+#include "collective/algorithms.h"
 
 namespace cohort {
 namespace {
 
-/// What a rank may be told to have memory for by others.
+/// The most that others can make a rank allocate.
 constexpr std::size_t kMostGatheredBytes = std::size_t{1} << 30;
 
 void run(Executor& executor, const Schedule& schedule, Elements buffer,
@@ -61,7 +58,8 @@ void barrier(Executor& executor, const CollectiveOptions& options) {
       options);
 }
 
-// A sum to which every rank gives its own place, and zero elsewhere.
+// The sizes are exchanged as a sum to which every rank gives its own size in its own place, and
+// zero elsewhere.
 std::vector<Segment> segments_to_gather(Executor& executor, std::size_t own, ElementType type,
                                         const CollectiveOptions& options) {
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(executor.world()));

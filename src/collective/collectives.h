@@ -9,14 +9,23 @@
 
 namespace cohort {
 
-/// The collectives as calls. Every rank of the executor's transport makes the same calls with the
-/// same sizes and options. They make their schedule anew each time; who runs one size over and over
-/// keeps the schedule and calls Executor::run. For errors see there.
+/// The collectives as calls. Every rank of the executor's transport makes the same calls in the
+/// same order, with the same sizes, types and options. They block until this rank's part is done.
+/// They make their schedule anew each time; who runs one size over and over keeps the schedule and
+/// calls Executor::run. For errors see there.
+///
+///   ranks 0, 1, 2 have                     and end with
+///   all_reduce           [a]  [b]  [c]     [a+b+c]  [a+b+c]  [a+b+c]
+///   reduce_scatter       [a]  [b]  [c]     each its segment of a+b+c
+///   all_gather           [a…] [.b.] […c]   [a b c]  [a b c]  [a b c]     segments of equal size
+///   gather               [aa] []   [c]     [aa] [] [c], each of them     sizes as they come
+///   broadcast from 1      …   [b]   …      [b]      [b]      [b]
+///   reduce to 1          [a]  [b]  [c]      …       [a+b+c]   …
 
 struct CollectiveOptions {
   Deadline deadline;
-  Tag tag = 0;
-  std::string algorithm = "auto";  ///< A name that make_schedule.h knows.
+  Tag tag = 0;                     ///< Of all messages; another one for calls at the same time.
+  std::string algorithm = "auto";  ///< A name that algorithms.h knows.
 };
 
 /// Replaces the buffer by the sum over the ranks: the same bits on all.
@@ -36,7 +45,8 @@ void reduce(Executor& executor, Numbers buffer, int root, const CollectiveOption
 void broadcast(Executor& executor, Elements buffer, int root, const CollectiveOptions& options);
 
 /// What every rank gives, by rank; each gives as much as it likes, of the same type. Throws
-/// Error(corrupt) when that is more than any use of it needs.
+/// Error(corrupt) when that is more than 1 GiB altogether, which no use of it needs: a size from a
+/// broken peer must not become an allocation.
 template <Element T>
 std::vector<std::vector<T>> gather(Executor& executor, std::span<const T> own,
                                    const CollectiveOptions& options);

@@ -1,3 +1,6 @@
+// The calls, by every algorithm, in groups of up to eight ranks that are threads: what each must do
+// with a buffer, and that a root outside the group is refused.
+
 #include "collective/collectives.h"
 
 #include <cohort/error.h>
@@ -5,7 +8,7 @@
 
 #include <atomic>
 
-#include "collective/make_schedule.h"
+#include "collective/algorithms.h"
 #include "collective/rank_threads_test_support.h"
 
 namespace cohort {

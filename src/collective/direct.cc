@@ -1,4 +1,15 @@
-#include "collective/direct.h"
+// Everyone to everyone. The buffer is cut into `world` segments; segment r is owned by rank r.
+//
+//        0 ───── 1        Step 1, reduce-scatter: every rank sends each owner its part of the
+//        │ ╲   ╱ │        owner's segment; the owner sums all parts in the order of the ranks.
+//        │   ╳   │
+//        │ ╱   ╲ │        Step 2, all-gather: the owner sends the sum to everyone, so it is made
+//        3 ───── 2        in one place and is the same bits everywhere.
+//
+// The same bytes as the ring in two steps, but world - 1 messages at once: best for small buffers
+// and few ranks. The sum does not depend on where a number stands in the buffer.
+
+#include "collective/algorithms.h"
 
 #include <utility>
 #include <vector>

@@ -37,8 +37,9 @@ constexpr const char* plural_of(ElementType type) {
   return names[static_cast<std::size_t>(type)];
 }
 
-/// Somebody's elements of one type, whichever that is: made of a span, a vector or an array of
-/// them.
+/// A view of somebody's elements of one type, whichever that is: made of a span, a vector or an
+/// array of them, which must outlive it. With it the algorithms are compiled once, over bytes, and
+/// the calls still take typed buffers.
 class Elements {
  public:
   template <class Range>
@@ -67,7 +68,7 @@ class Elements {
   ElementType type_;
 };
 
-/// Elements that can be summed.
+/// Elements that can be summed: no bytes.
 class Numbers : public Elements {
  public:
   template <class Range>

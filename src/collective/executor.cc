@@ -10,6 +10,14 @@
 namespace cohort {
 namespace {
 
+// How a step is run. All messages of the step are under way at once, and what is received to be
+// summed is received chunk by chunk into two *places* for each peer: while chunk k is being added
+// up, chunk k + 1 arrives in the other place.
+//
+//   start receives of chunk 0 to be summed ─▶ start receives to be copied ─▶ start sends
+//   for each chunk k:  start receives of chunk k + 1 ─▶ wait for chunk k of all ─▶ sum it
+//   wait for all copies and sends
+
 /// A message is cut into *chunks* of this many bytes, so that one chunk can arrive while the one
 /// before it, still in the cache, is being summed. Both sides cut alike. A chunk costs a network
 /// some wakeups and system calls whatever its size, so it is not smaller than it must be.
@@ -63,7 +71,7 @@ struct Call {
   std::size_t chunk_size() const { return kChunkBytes / size_of(buffer.type()); }
 };
 
-/// The sum of the sources, each as long as `out`.
+/// out = the sum of the sources in their order, each as long as `out`, which may be one of them.
 template <Number T>
 void sum_as(std::span<std::byte> out, std::span<const std::byte* const> sources) {
   std::vector<const T*> numbers;
@@ -80,6 +88,8 @@ void sum_as(ElementType type, std::span<std::byte> out, std::span<const std::byt
 
 }  // namespace
 
+/// Runs one step after the other. Keeps its scratch memory, so that the same schedule run again
+/// allocates nothing large.
 class Executor::StepRunner {
  public:
   explicit StepRunner(Transport& transport) : transport_(transport) {}
@@ -188,6 +198,8 @@ void Executor::StepRunner::start_chunk_of_reductions(std::size_t chunk, const Ca
   }
 }
 
+// The own part stands among the sources where its rank stands, so the sum is made in the order of
+// the ranks.
 void Executor::StepRunner::sum_chunk(std::size_t chunk, const Call& call) {
   const std::span<std::byte> own = call.bytes(call.chunk_of(reductions_.front()->segment, chunk));
   sources_.clear();

@@ -10,7 +10,9 @@
 
 namespace cohort {
 
-/// Runs schedules on a transport, which must outlive it. One thread at a time.
+/// Runs schedules on a transport, which must outlive it. One thread at a time; calls block until
+/// the schedule is done, or the deadline has passed. All messages of a run have one tag: two runs
+/// at the same time on one transport need different ones.
 class Executor {
  public:
   explicit Executor(Transport& transport);

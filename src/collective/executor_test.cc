@@ -1,3 +1,6 @@
+// Schedules run on threads, with messages of one and of several chunks: sums are right and the same
+// bits everywhere and every time; a peer that leaves or keeps silent is named in everybody's error.
+
 #include "collective/executor.h"
 
 #include <cohort/error.h>
@@ -7,10 +10,8 @@
 #include <optional>
 #include <random>
 
-#include "collective/direct.h"
-#include "collective/make_schedule.h"
+#include "collective/algorithms.h"
 #include "collective/rank_threads_test_support.h"
-#include "collective/ring.h"
 
 namespace cohort {
 namespace {

@@ -1,12 +1,20 @@
-#include "collective/hosts.h"
+// Inside the hosts first, then between them. Every host has the same number of ranks, at least
+// two; rank l of each host (counted there) has *lane* l, a segment of the buffer.
+//
+//   host 0   0 ─── 1      1. reduce-scatter inside the host (direct): rank l has its host's sum of
+//            │     │         lane l
+//            │     │      2. all-reduce of every lane between the hosts (ring), all lanes at once
+//   host 1   2 ─── 3      3. all-gather inside the host (direct)
+//
+// Between hosts every rank sends 2 (hosts - 1) / hosts of one lane, so a host sends that share of
+// the buffer once, however many ranks it has; the ring of all ranks sends almost all of it.
+
+#include "collective/algorithms.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
-
-#include "collective/direct.h"
-#include "collective/ring.h"
 
 namespace cohort {
 namespace {
@@ -26,7 +34,8 @@ int place_in(const Ranks& ranks, int rank) {
   return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
-/// A schedule of a few ranks on a part of the buffer as one of all.
+/// A schedule made for a few ranks, numbered from 0, and for a part of the buffer that begins at
+/// `offset`: the same actions with the numbers of all ranks and places in the whole buffer.
 Schedule among(const Ranks& ranks, std::size_t offset, Schedule schedule) {
   for (Step& step : schedule.steps) {
     for (Action& action : step.actions) {

@@ -6,6 +6,8 @@
 
 namespace cohort {
 
+// Whole blocks, so that in an aligned buffer of floats no two parts share a cache line; the first
+// parts have one block more where they do not come out even.
 Segment segment_of(std::size_t count, int parts, int index) {
   constexpr std::size_t block = 16;
   const std::size_t blocks = (count + block - 1) / block;

@@ -6,11 +6,13 @@
 
 namespace cohort {
 
-/// Vocabulary. An *algorithm* works on a buffer of `count` elements that every rank has. It cuts
-/// the buffer into *segments*, half-open ranges of elements. A *step* of one rank is a set of
+/// Vocabulary. A *rank* is the number of a process in its group, the *world* how many there are. An
+/// *algorithm* works on a buffer of `count` elements that every rank has. It cuts the buffer into
+/// *segments*, half-open ranges of elements; a rank's *part* of a segment is what its own buffer
+/// has there, and a segment's *owner* the rank that makes its sum. A *step* of one rank is a set of
 /// actions that may all be under way at once; the next step starts when all are complete. A
 /// *schedule* is one rank's list of steps. Schedules are plain data made by pure functions of
-/// (rank, world, count): the executor runs them, tests prove them, a simulator can price them.
+/// (rank, world, count): the executor runs them, tests prove them without running them.
 
 struct Segment {
   std::size_t begin = 0;
@@ -31,10 +33,12 @@ enum class ActionKind {
   receive_reduce,  ///< Receive a segment and add it to the buffer.
 };
 
+/// A message. The peer's schedule has its other end, of a segment of the same size, in the same
+/// order among the messages between these two.
 struct Action {
   ActionKind kind;
   int peer;
-  Segment segment;
+  Segment segment;  ///< Of this rank's buffer. Empty: a message without content, for barriers.
 
   bool operator==(const Action&) const = default;
 };

@@ -1,3 +1,6 @@
+// The checker that proves schedules by running them on symbols, and that it finds what is wrong: a
+// circle of waiting, messages that do not match, steps that break the rules of schedule.h.
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 

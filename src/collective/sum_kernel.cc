@@ -13,7 +13,8 @@ COHORT_VECTORIZE void multiply_floats(float* values, std::size_t count, float fa
   for (std::size_t i = 0; i < count; ++i) values[i] *= factor;
 }
 
-// Sums of whole numbers may pass their end, which only unsigned ones may.
+// Whole numbers wrap around; signed overflow would be undefined, so they are added as unsigned
+// ones.
 template <Number T>
 constexpr T plus(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -63,6 +64,10 @@ void sum_of_few(T* out, std::size_t count, std::span<const T* const> s) {
 
 constexpr std::size_t kFew = 4;
 
+/// Up to kFew terms are added in one pass over memory; more would need as many loops as there are
+/// numbers of sources. So many sources are added kFew at a time, the sum so far being the first
+/// term.
+///
 /// A block of the result is built up in the cache and written last, so that `out` is read before it
 /// is overwritten wherever it stands among the sources.
 template <Number T>

@@ -6,7 +6,11 @@
 
 namespace cohort {
 
-/// into[i] += from[i]. Both have the same size. Whole numbers begin again at their end.
+/// The loops that add numbers up. All of them sum in the order in which the terms are given, so the
+/// same terms give the same bits, whatever the machine's vector length: a result never mixes
+/// elements. Any thread; nothing is kept.
+
+/// into[i] += from[i]. Both have the same size. Whole numbers that overflow wrap around.
 template <Number T>
 void add_to(std::span<T> into, std::span<const T> from);
 

@@ -1,3 +1,6 @@
+// Sums in the order of their sources, to the bit: of any number of sources, in place, and on memory
+// that is not aligned.
+
 #include "collective/sum_kernel.h"
 
 #include <gtest/gtest.h>

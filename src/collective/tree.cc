@@ -1,4 +1,19 @@
-#include "collective/tree.h"
+// The binomial tree. Ranks are counted from the root (the root is 0); the parent of a rank is the
+// rank without its lowest set bit. The whole buffer travels, in one segment.
+//
+//            0                 parent of 6 (110) is 4 (100), of 7 (111) is 6 (110);
+//       ╱    │    ╲            children of 4 (100) are 5 (101) and 6 (110).
+//      4     2     1
+//     ╱ ╲    │
+//    6   5   3                 Reduce: a rank adds up what its children send, then sends to its
+//    │                         parent. Broadcast: it receives from its parent, then sends to its
+//    7                         children.
+//
+// All-reduce is a reduce to rank 0 and a broadcast from it: every sum is made in one place. About
+// 2 log2(world) messages one after the other, but every one of the whole buffer: best for small
+// buffers and many ranks.
+
+#include "collective/algorithms.h"
 
 #include <algorithm>
 #include <optional>
@@ -12,6 +27,9 @@ struct Relatives {
   std::vector<int> children;  ///< By ascending rank.
 };
 
+/// Counted from the root, the children of d are d + 1, d + 2, d + 4, … below d's lowest set bit. A
+/// root other than 0 only turns the numbers round, so children are sorted again: a step lists its
+/// reductions by ascending peer.
 Relatives relatives_of(int rank, int world, int root) {
   const int from_root = (rank - root + world) % world;
   const auto rank_at = [&](int distance) { return (distance + root) % world; };

@@ -6,8 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "collective/algorithms.h"
 #include "collective/collectives.h"
-#include "collective/make_schedule.h"
 #include "collective/rank_threads_test_support.h"
 #include "collective/sum_kernel.h"
 

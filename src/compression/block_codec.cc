@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "compression/check_message.h"
-#include "compression/float_loops.h"
+#include "compression/codecs.h"
+#include "compression/float_bits.h"
 
 namespace cohort {
 namespace {
@@ -88,6 +88,31 @@ void BlockCodec::check(std::span<const std::byte> message) const {
     }
     from += block_bytes(count);
   });
+}
+
+namespace {
+
+/// The shortest block codec.
+class PlainCodec : public BlockCodec {
+ public:
+  explicit PlainCodec(std::size_t count) : BlockCodec("none", count) {}
+
+ private:
+  std::size_t block_bytes(std::size_t count) const override { return count * sizeof(float); }
+
+  void encode_block(std::span<const float> values, std::byte* message) override {
+    std::memcpy(message, values.data(), values.size_bytes());
+  }
+
+  void decode_block(const std::byte* message, std::span<float> values) const override {
+    std::memcpy(values.data(), message, values.size_bytes());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> make_plain_codec(std::size_t count) {
+  return std::make_unique<PlainCodec>(count);
 }
 
 }  // namespace cohort

@@ -11,6 +11,10 @@
 
 namespace cohort {
 
+/// Vectors of floats made into shorter messages. A *vector* is a part of the flat space (gradients,
+/// changes, parameters); a *message* is bytes. Kinds and the layout of their messages: codecs.h.
+/// Which aggregation fits which kind is for those who send (strategy/, server/, gossip/).
+
 /// A matrix within a vector of floats: `rows` rows of `columns` floats each, one after the other.
 struct MatrixShape {
   std::size_t offset = 0;
@@ -18,13 +22,19 @@ struct MatrixShape {
   std::size_t columns = 0;
 };
 
+/// What there is of the matrices within [begin, end) of their vector, for whoever compresses a part
+/// of it: of each the whole rows that lie there, with offsets relative to `begin`.
+std::vector<MatrixShape> matrices_within(const std::vector<MatrixShape>& all, std::size_t begin,
+                                         std::size_t end);
+
 /// What a codec must know of the vectors it will see; all have the same length.
 struct CodecShape {
   std::size_t count = 0;
   std::vector<MatrixShape> matrices = {};  ///< For lowrank; sorted, not overlapping.
 };
 
-/// What a codec remembers; by meaning of its kind.
+/// What a codec remembers between messages. What the numbers mean is its kind's own business;
+/// checkpoints keep them.
 struct CodecMemory {
   std::vector<float> floats = {};
   std::vector<std::int64_t> numbers = {};
@@ -32,9 +42,14 @@ struct CodecMemory {
   bool operator==(const CodecMemory&) const = default;
 };
 
-/// Makes vectors of floats into shorter messages, with loss, and messages into vectors again. Has
-/// no memory of earlier vectors but what makes the next message better (lowrank starts from its
-/// last factors); what a message left out is the caller's to keep, see ErrorFeedback.
+/// Makes vectors into shorter messages, with loss, and messages into vectors again. It has no
+/// memory of earlier vectors but what makes the next message better (lowrank starts from its last
+/// factors) or different (int8 draws other random numbers); what a message left out is the caller's
+/// to keep, see ErrorFeedback. One thread at a time may encode; decode(), add(), subtract() and
+/// clear() change nothing here and may be called by any thread.
+///
+/// All spans of floats have the length of the codec's shape; others are Error(invalid). The message
+/// of the same vector is the same on every machine, given the same options, shape, seed and memory.
 class Codec {
  public:
   virtual ~Codec() = default;

@@ -1,3 +1,7 @@
+// The conformance suite: what every kind of codec must do, run for each row of the table; a new
+// kind is tested by being in the table. Broken messages are made by cutting, flipping and inventing
+// bytes; whether a decoder stays within its bounds a sanitizer sees.
+
 #include "compression/codec.h"
 
 #include <gmock/gmock.h>

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/vectorize.h"
-#include "compression/check_message.h"
+#include "compression/codecs.h"
 
 namespace cohort {
 namespace {
@@ -14,7 +14,23 @@ COHORT_VECTORIZE void scaled_sum(float* __restrict sum, const float* __restrict 
   for (std::size_t i = 0; i < count; ++i) sum[i] = factor * a[i] + b[i];
 }
 
+COHORT_VECTORIZE void step_ahead(float* __restrict velocity, float* __restrict gradient,
+                                 std::size_t count, float factor, float own, float ahead) {
+  for (std::size_t i = 0; i < count; ++i) {
+    velocity[i] = factor * velocity[i] + gradient[i];
+    gradient[i] = own * gradient[i] + ahead * velocity[i];
+  }
+}
+
 }  // namespace
+
+void apply_momentum(const WorkerMomentum& momentum, std::span<float> velocity,
+                    std::span<float> gradient) {
+  const auto factor = static_cast<float>(momentum.factor);
+  const float own = momentum.nesterov ? 1 : 0;
+  const float ahead = momentum.nesterov ? factor : 1;
+  step_ahead(velocity.data(), gradient.data(), gradient.size(), factor, own, ahead);
+}
 
 ErrorFeedback::ErrorFeedback(std::unique_ptr<Codec> codec, std::size_t count, Options options)
     : codec_(std::move(codec)),

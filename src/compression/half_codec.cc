@@ -1,7 +1,6 @@
-#include "compression/half_codec.h"
-
 #include "base/vectorize.h"
 #include "compression/block_codec.h"
+#include "compression/codecs.h"
 #include "compression/float_bits.h"
 
 namespace cohort {
@@ -29,6 +28,8 @@ inline std::uint16_t fp16_of(float value) {
   return static_cast<std::uint16_t>(sign | half);
 }
 
+// A subnormal half is made by arithmetic, which normalises it; infinity and NaN get their exponent
+// twice as far up.
 inline float fp16_to_float(std::uint16_t half) {
   const std::uint32_t sign = (static_cast<std::uint32_t>(half) & 0x8000U) << 16;
   const std::uint32_t bits = (static_cast<std::uint32_t>(half) & 0x7fffU) << kFractionShift;
@@ -39,6 +40,8 @@ inline float fp16_to_float(std::uint16_t half) {
   return std::bit_cast<float>(sign | (bits < (31U << 23) ? number : special));
 }
 
+// Rounds by adding just below half of what is cut off, or half where the last bit kept is odd. A
+// NaN is not rounded, since that could make it infinity.
 inline std::uint16_t bf16_of(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
@@ -74,6 +77,7 @@ COHORT_VECTORIZE void from_bf16_loop(const Unaligned* __restrict from, float* __
 using ToHalves = void (*)(const float*, Unaligned*, std::size_t);
 using FromHalves = void (*)(const Unaligned*, float*, std::size_t);
 
+/// Both kinds of halves, which differ in their two loops only.
 class HalfCodec : public BlockCodec {
  public:
   HalfCodec(std::string kind, std::size_t count, ToHalves to, FromHalves from)

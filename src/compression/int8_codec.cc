@@ -1,19 +1,18 @@
-#include "compression/int8_codec.h"
-
 #include <algorithm>
 #include <cstring>
 
 #include "base/random.h"
 #include "base/vectorize.h"
 #include "compression/block_codec.h"
+#include "compression/codecs.h"
 #include "compression/float_bits.h"
-#include "compression/float_loops.h"
 
 namespace cohort {
 namespace {
 
-constexpr float kSteps = 127;
-constexpr float kSmallestScaled = 1e-30F;
+constexpr float kSteps = 127;  // Of the scale, to either side of 0.
+constexpr float kSmallestScaled =
+    1e-30F;  // Well above where the scale or its inverse is no normal float.
 
 /// A random number of 32 bits for place `i` under a key: two rounds of multiply and fold, which
 /// vector instructions can do for many places at once.
@@ -34,6 +33,8 @@ float largest_of(std::span<const float> values) {
   return std::bit_cast<float>(largest);
 }
 
+/// Each value in steps, rounded down after adding a random number of (0, 1): up as often as it is
+/// near the step above. Written without branches, so that many are done at once.
 COHORT_VECTORIZE void round_by_chance(std::span<const float> values, float steps_per_unit,
                                       std::uint64_t key, std::int8_t* __restrict to) {
   const float* __restrict from = values.data();
@@ -59,6 +60,8 @@ COHORT_VECTORIZE void scale_up(const std::int8_t* __restrict from, float scale,
   for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]) * scale;
 }
 
+/// Remembers how many random keys it has used, one for every block of every message, so that
+/// another codec can go on where this one stopped.
 class Int8Codec : public BlockCodec {
  public:
   Int8Codec(std::size_t count, std::uint64_t seed)

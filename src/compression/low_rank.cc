@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 #include "base/random.h"
-#include "compression/float_loops.h"
+#include "compression/float_bits.h"
 #include "compression/matrix_kernels.h"
 
 namespace cohort {

@@ -28,6 +28,9 @@ class LowRank {
   std::size_t right_size() const { return right_size_; }
   std::size_t plain_size() const { return plain_size_; }
 
+  // The steps, in this order for every vector: project, orthonormalise, project_back, start_from.
+  // Sums over ranks of left go before orthonormalise, of right after project_back.
+
   /// What the next project() starts from: any factors not all zero, best the last right.
   void start_from(std::span<const float> right);
 
@@ -82,12 +85,12 @@ class LowRank {
   void replace_useless_start();
 
   std::size_t rank_;
-  std::vector<Factored> matrices_;
-  std::vector<Stretch> plain_;
+  std::vector<Factored> matrices_;  // Those that are worth it, ascending.
+  std::vector<Stretch> plain_;      // What is between them, ascending.
   std::size_t left_size_ = 0;
   std::size_t right_size_ = 0;
   std::size_t plain_size_ = 0;
-  std::vector<float> start_;
+  std::vector<float> start_;  // The right factors that the next project() multiplies by.
   std::uint64_t seed_;
   std::uint64_t vectors_ = 0;  // Projected so far.
 };

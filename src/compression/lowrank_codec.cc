@@ -1,15 +1,14 @@
-#include "compression/lowrank_codec.h"
-
 #include <algorithm>
 
 #include "base/fail.h"
-#include "compression/check_message.h"
-#include "compression/float_loops.h"
+#include "compression/codecs.h"
+#include "compression/float_bits.h"
 #include "compression/low_rank.h"
 
 namespace cohort {
 namespace {
 
+/// One worker's use of LowRank: all steps one after the other, with nothing summed in between.
 class LowrankCodec : public Codec {
  public:
   LowrankCodec(const CodecShape& shape, std::int64_t rank, std::uint64_t seed)
@@ -62,6 +61,7 @@ class LowrankCodec : public Codec {
   void recall(const CodecMemory& memory) override { factors_.recall(memory); }
 
  private:
+  /// The three parts of a message, by floats.
   template <class Floats>
   struct Parts {
     Floats left;
@@ -96,7 +96,7 @@ class LowrankCodec : public Codec {
 
   std::size_t count_;
   LowRank factors_;
-  std::vector<float> parts_;
+  std::vector<float> parts_;  // Of the message being made; kept to spare the allocation.
 };
 
 }  // namespace

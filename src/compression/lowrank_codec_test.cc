@@ -1,13 +1,16 @@
-#include "compression/lowrank_codec.h"
+// Proves the kernels against plain loops, that matrices of low rank come through exactly, and that
+// factors summed over ranks are those of the sum.
+
+#include "compression/codecs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "compression/codec.h"
 #include "compression/codec_test_support.h"
 #include "compression/low_rank.h"
-#include "compression/matrices.h"
 #include "compression/matrix_kernels.h"
 
 namespace cohort {

@@ -10,8 +10,8 @@ namespace cohort {
 namespace {
 
 // Sums are kept in 16 lanes, one cache line of floats, whatever the processor's vectors hold.
-constexpr std::size_t kLanes = 16;
-using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
+constexpr std::size_t kSumLanes = 16;
+using Lanes = float __attribute__((vector_size(kSumLanes * sizeof(float))));
 
 // Vectors are taken four at a time, so that what they need stays in registers. Where fewer are
 // left, the last stands in for those that are missing and its extra results are dropped.
@@ -40,7 +40,7 @@ COHORT_VECTORIZE void dot_rows(const MatrixView& matrix, const Four& four, float
     const float* const a = values + row * columns;
     Lanes total[kFour] = {};
     std::size_t j = 0;
-    for (; j + kLanes <= columns; j += kLanes) {
+    for (; j + kSumLanes <= columns; j += kSumLanes) {
       Lanes left;
       std::memcpy(&left, a + j, sizeof left);
 #pragma GCC unroll 4
@@ -53,7 +53,7 @@ COHORT_VECTORIZE void dot_rows(const MatrixView& matrix, const Four& four, float
     for (std::size_t k = 0; k < kFour; ++k) {
       for (std::size_t i = j; i < columns; ++i) total[k][i - j] += a[i] * with.vector[k][i];
       float sum = 0;
-      for (std::size_t lane = 0; lane < kLanes; ++lane) sum += total[k][lane];
+      for (std::size_t lane = 0; lane < kSumLanes; ++lane) sum += total[k][lane];
       sums[row * kFour + k] = sum;
     }
   }
@@ -66,7 +66,7 @@ COHORT_VECTORIZE void add_rows(const MatrixView& group, const float* __restrict 
   const auto [values, rows, columns] = group;
   float* const to[kFour] = {products[0], products[1], products[2], products[3]};
   std::size_t j = 0;
-  for (; j + kLanes <= columns; j += kLanes) {
+  for (; j + kSumLanes <= columns; j += kSumLanes) {
     Lanes total[kFour];
     for (std::size_t k = 0; k < kFour; ++k) std::memcpy(&total[k], to[k] + j, sizeof(Lanes));
     for (std::size_t row = 0; row < rows; ++row) {
@@ -103,14 +103,15 @@ COHORT_VECTORIZE void add_four(std::span<float> row, const float* weights, const
 
 COHORT_VECTORIZE double dot_loop(const float* __restrict a, const float* __restrict b,
                                  std::size_t count) {
-  double sums[kLanes] = {};
+  double sums[kSumLanes] = {};
   std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+  for (; i + kSumLanes <= count; i += kSumLanes) {
+    for (std::size_t lane = 0; lane < kSumLanes; ++lane) {
       sums[lane] += static_cast<double>(a[i + lane]) * static_cast<double>(b[i + lane]);
     }
   }
-  for (; i < count; ++i) sums[i % kLanes] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  for (; i < count; ++i)
+    sums[i % kSumLanes] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
   double sum = 0;
   for (const double lane : sums) sum += lane;
   return sum;

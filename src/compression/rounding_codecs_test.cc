@@ -1,3 +1,6 @@
+// Proves fp16 and bf16 by their definitions, for all halves and around every boundary; int8 and
+// sign by their steps, their means and their chance.
+
 // fp16, bf16, int8 and sign: how far a float may be from what comes out.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +12,7 @@
 
 #include "compression/block_codec.h"
 #include "compression/codec_test_support.h"
-#include "compression/half_codec.h"
+#include "compression/codecs.h"
 
 namespace cohort {
 namespace {

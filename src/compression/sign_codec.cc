@@ -1,11 +1,10 @@
-#include "compression/sign_codec.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/vectorize.h"
 #include "compression/block_codec.h"
+#include "compression/codecs.h"
 #include "compression/float_bits.h"
 
 namespace cohort {
@@ -14,16 +13,16 @@ namespace {
 // The 1024 signs of a block are 32 rows of 32: the sign of float (row, lane) is bit `row` of word
 // `lane`. So vector instructions handle a row of floats with one shift. A last block that is
 // shorter is filled up with zeros.
-constexpr std::size_t kLanes = 32;
-constexpr std::size_t kRows = BlockCodec::kBlock / kLanes;
-using Words = std::uint32_t[kLanes];
+constexpr std::size_t kSignLanes = 32;
+constexpr std::size_t kSignRows = BlockCodec::kBlock / kSignLanes;
+using Words = std::uint32_t[kSignLanes];
 
 COHORT_VECTORIZE void gather_signs(const float* __restrict values,
                                    std::uint32_t* __restrict words) {
-  for (std::size_t lane = 0; lane < kLanes; ++lane) words[lane] = 0;
-  for (std::size_t row = 0; row < kRows; ++row) {
-    const float* const in_row = values + row * kLanes;
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+  for (std::size_t lane = 0; lane < kSignLanes; ++lane) words[lane] = 0;
+  for (std::size_t row = 0; row < kSignRows; ++row) {
+    const float* const in_row = values + row * kSignLanes;
+    for (std::size_t lane = 0; lane < kSignLanes; ++lane) {
       words[lane] |= (std::bit_cast<std::uint32_t>(in_row[lane]) >> 31) << row;
     }
   }
@@ -32,9 +31,9 @@ COHORT_VECTORIZE void gather_signs(const float* __restrict values,
 COHORT_VECTORIZE void spread_signs(const std::uint32_t* __restrict words, float scale,
                                    float* __restrict values) {
   const auto bits = std::bit_cast<std::uint32_t>(scale);
-  for (std::size_t row = 0; row < kRows; ++row) {
-    float* const in_row = values + row * kLanes;
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+  for (std::size_t row = 0; row < kSignRows; ++row) {
+    float* const in_row = values + row * kSignLanes;
+    for (std::size_t lane = 0; lane < kSignLanes; ++lane) {
       in_row[lane] = std::bit_cast<float>(bits | (((words[lane] >> row) & 1U) << 31));
     }
   }
@@ -43,10 +42,10 @@ COHORT_VECTORIZE void spread_signs(const std::uint32_t* __restrict words, float 
 /// The sum of magnitude times `weight`, lane by lane, so that the order does not depend on the
 /// processor; weighted first, so that large floats do not overflow.
 COHORT_VECTORIZE float weighted_sum(const float* __restrict values, float weight) {
-  float sums[kLanes] = {};
-  for (std::size_t row = 0; row < kRows; ++row) {
-    const float* const in_row = values + row * kLanes;
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+  float sums[kSignLanes] = {};
+  for (std::size_t row = 0; row < kSignRows; ++row) {
+    const float* const in_row = values + row * kSignLanes;
+    for (std::size_t lane = 0; lane < kSignLanes; ++lane) {
       sums[lane] += std::bit_cast<float>(finite_magnitude_bits(in_row[lane])) * weight;
     }
   }

@@ -11,6 +11,7 @@ namespace cohort {
 /// of them will have, the pass collects all that have it, and only among those it is sorted out.
 /// Where the sample misleads (so many equal values, so few that count) the answer is the same, but
 /// takes longer.
+/// Not thread-safe.
 class TopMagnitudes {
  public:
   /// The indices, ascending, of the `wanted` values of largest magnitude; of equal ones the first
@@ -23,9 +24,10 @@ class TopMagnitudes {
   void collect(std::span<const float> values, std::uint32_t threshold);
   void keep_largest(std::span<const float> values, std::size_t wanted);
 
-  std::vector<std::uint32_t> candidates_;
+  // Kept between calls, to spare the allocations.
+  std::vector<std::uint32_t> candidates_;  // Indices, ascending; room for more than are used.
   std::size_t candidate_count_ = 0;
-  std::vector<std::uint32_t> magnitudes_;
+  std::vector<std::uint32_t> magnitudes_;  // Of a sample, or of the candidates.
 };
 
 }  // namespace cohort

@@ -1,11 +1,9 @@
-#include "compression/topk_codec.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/fail.h"
-#include "compression/check_message.h"
+#include "compression/codecs.h"
 #include "compression/float_bits.h"
 #include "compression/top_magnitudes.h"
 
@@ -34,6 +32,8 @@ std::uint64_t take_gap(std::span<const std::byte>& bytes) {
   fail(ErrorCode::corrupt, "a topk message ends within an index or has one that is too long");
 }
 
+/// Which values travel is found by TopMagnitudes; here is how they are written and read. A message
+/// is walked through twice: once to check all of it, once to do what it says.
 class TopkCodec : public Codec {
  public:
   TopkCodec(std::size_t count, std::size_t kept) : count_(count), kept_(kept) {}
@@ -94,6 +94,7 @@ class TopkCodec : public Codec {
     check_gaps(message.subspan(gaps_at));
   }
 
+  /// That every index is within the vector, and nothing follows the last.
   void check_gaps(std::span<const std::byte> gaps) const {
     std::uint64_t next = 0;
     for (std::size_t i = 0; i < kept_; ++i) {

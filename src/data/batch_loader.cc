@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/fail.h"
@@ -9,12 +11,14 @@
 namespace cohort {
 namespace {
 
+/// Workers are bound to their cores, so this may be fewer than the machine has.
 int cores_of_this_thread() {
   cpu_set_t cores;
   if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
   return CPU_COUNT(&cores);
 }
 
+/// A dataset that may wait for a disk gains from a thread even on one core.
 bool wants_thread(const Dataset& dataset, BatchLoader::Preparation preparation) {
   if (preparation != BatchLoader::Preparation::automatic) {
     return preparation == BatchLoader::Preparation::in_background;
@@ -22,6 +26,7 @@ bool wants_thread(const Dataset& dataset, BatchLoader::Preparation preparation) 
   return !dataset.in_memory() || cores_of_this_thread() > 1;
 }
 
+/// A program's own dataset may return anything; the loop counts on so many rows.
 void check_rows(const Batch& batch, std::size_t expected) {
   for (const torch::Tensor* tensor : {&batch.input, &batch.target}) {
     const char* which = tensor == &batch.input ? "input" : "target";
@@ -46,6 +51,8 @@ BatchLoader::BatchLoader(std::shared_ptr<const Dataset> dataset, const Options& 
   }
 }
 
+// The thread may be gathering, waiting for a buffer, or gone after a failure; all three end in
+// join().
 BatchLoader::~BatchLoader() {
   if (!has_thread()) return;
   stopping_ = true;
@@ -59,6 +66,8 @@ void BatchLoader::seek(const Claim& claim) {
   sequence_.seek(claim);
 }
 
+// Asking for the next batch gives the last one back: its buffer is the thread's from then on. A
+// buffer that has a failure is never given back, so every later call rethrows it.
 LoadedBatch BatchLoader::next() {
   Buffer& buffer = buffers_[has_thread() ? taken_ % 2 : 0];
   if (has_thread()) {
@@ -100,6 +109,8 @@ const Batch& BatchLoader::no_rows() {
   return no_rows_;
 }
 
+// Fills batch after batch, at most two ahead of what was given back; ends with the loader or with
+// the first failure, which stays in its buffer.
 void BatchLoader::prepare_in_background() {
   for (std::uint32_t number = 0;; ++number) {
     for (;;) {
@@ -114,6 +125,26 @@ void BatchLoader::prepare_in_background() {
     filled_.notify_one();
     if (buffer.failure) return;
   }
+}
+
+EvaluationBatches::EvaluationBatches(std::shared_ptr<const Dataset> dataset, std::int64_t chunk,
+                                     int rank, int world)
+    : dataset_(std::move(dataset)),
+      chunk_(chunk),
+      part_(worker_slice(dataset_->size(), rank, world)),
+      at_(part_.begin) {
+  if (chunk < 1) fail(ErrorCode::invalid, "a chunk of {} samples makes no sense", chunk);
+}
+
+// The last chunk may be smaller.
+std::optional<Batch> EvaluationBatches::next() {
+  const std::int64_t rows = std::min(chunk_, part_.end - at_);
+  if (rows <= 0) return std::nullopt;
+  indices_.resize(static_cast<std::size_t>(rows));
+  std::iota(indices_.begin(), indices_.end(), at_);
+  dataset_->gather_into(indices_, buffer_);
+  at_ += rows;
+  return buffer_;
 }
 
 }  // namespace cohort

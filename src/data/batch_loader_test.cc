@@ -1,3 +1,6 @@
+// Proves that batches come in the order of BatchSequence and stay until the next call, whoever
+// gathers them (each test runs with the thread and without), that failures reach the caller, and
+// that validation parts cover the set once.
 #include "data/batch_loader.h"
 
 #include <cohort/error.h>
@@ -9,8 +12,6 @@
 #include <stdexcept>
 #include <thread>
 #include <vector>
-
-#include "data/evaluation_batches.h"
 
 namespace cohort {
 namespace {

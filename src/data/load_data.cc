@@ -1,21 +1,18 @@
 #include "data/load_data.h"
 
-#include "base/nearest_name.h"
-#include "data/sources/csv.h"
-#include "data/sources/generated.h"
-#include "data/sources/libsvm.h"
-#include "data/sources/mnist.h"
-#include "data/sources/own_data.h"
-#include "data/sources/text.h"
+#include "base/names.h"
+#include "data/sources/sources.h"
 
 namespace cohort {
 namespace {
 
+/// A kind of data, as `[data] kind` names it. A program's own datasets have no name here.
 struct Kind {
   const char* name;
   LoadedData (*load)(const DataOptions& options, std::uint64_t seed);
 };
 
+/// In the order in which messages list them.
 constexpr Kind kKinds[] = {
     {"mnist", load_mnist},         {"csv", load_csv}, {"libsvm", load_libsvm}, {"text", load_text},
     {"generated", load_generated},
@@ -29,6 +26,7 @@ std::vector<std::string> data_kinds() {
   return names;
 }
 
+// A program's own datasets come first: the kind of a job that has them means nothing.
 LoadedData load_data(const DataOptions& options, std::uint64_t seed) {
   if (options.own_train) return load_own_data(options, seed);
   check_known("data kind", options.kind, data_kinds());

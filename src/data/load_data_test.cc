@@ -1,3 +1,6 @@
+// Proves what load_data() makes of CSV, LIBSVM and text files and of a program's own datasets:
+// samples, classes, shapes; and the exact message for everything that can be wrong with them. Files
+// are written to a temporary folder. Images and generated data: sources/images_test.cc.
 #include "data/load_data.h"
 
 #include <cohort/error.h>

@@ -1,3 +1,5 @@
+// Proves the arithmetic of slices, epochs and cursors: any number of workers together see what one
+// sees, and a sequence continues at any cursor and at any part of any step.
 #include "data/sampler.h"
 
 #include <cohort/error.h>
@@ -8,8 +10,6 @@
 #include <numeric>
 #include <tuple>
 #include <vector>
-
-#include "data/batch_sequence.h"
 
 namespace cohort {
 namespace {

@@ -5,21 +5,24 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <charconv>
 #include <chrono>
+#include <cmath>
+#include <limits>
 
+#include "base/crc32c.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "event.pb.h"
-#include "events/histogram.h"
-#include "events/tf_record.h"
 
 namespace cohort {
 namespace {
 
 using tensorboard::Event;
 
+/// Bytes of events that are kept in memory, at most about.
 constexpr std::size_t kLargestWaiting = 1 << 20;
 
 double seconds_since_1970() {
@@ -62,6 +65,34 @@ UniqueFd create_file(const std::filesystem::path& path) {
   return fd;
 }
 
+constexpr std::size_t kBuckets = 30;
+
+/// All of a histogram but its buckets, whose width follows from it.
+Histogram totals_of(std::span<const float> values) {
+  Histogram totals;
+  totals.min = std::numeric_limits<double>::infinity();
+  totals.max = -totals.min;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    totals.min = std::min(totals.min, value);
+    totals.max = std::max(totals.max, value);
+    totals.count += 1;
+    totals.sum += value;
+    totals.sum_of_squares += value * value;
+  }
+  return totals;
+}
+
+static_assert(std::endian::native == std::endian::little, "numbers are written as they stand");
+
+/// Of the TFRecord format, as the rotation by 15 is.
+constexpr std::uint32_t kMaskShift = 0xa282ead8;
+
+template <class Number>
+std::string_view bytes_of(const Number& number) {
+  return {reinterpret_cast<const char*>(&number), sizeof number};
+}
+
 }  // namespace
 
 EventWriter::EventWriter(const std::filesystem::path& folder, const std::string& host)
@@ -80,6 +111,7 @@ EventWriter::~EventWriter() {
   }
 }
 
+/// A template so that the header needs no generated code.
 template <class Event>
 void EventWriter::append(Event event, std::int64_t step) {
   if (!fd_ || failure_) return;
@@ -140,6 +172,40 @@ void EventWriter::close() {
   if (!failure_) write_out();
   fd_ = UniqueFd();
   if (failure_) throw *failure_;
+}
+
+Histogram histogram_of(std::span<const float> values) {
+  Histogram histogram = totals_of(values);
+  if (histogram.count == 0) return {};
+  const double range = histogram.max - histogram.min;
+  if (range == 0) {
+    histogram.limits = {histogram.max};
+    histogram.counts = {histogram.count};
+    return histogram;
+  }
+  for (std::size_t i = 1; i < kBuckets; ++i) {
+    histogram.limits.push_back(histogram.min + range * static_cast<double>(i) / kBuckets);
+  }
+  histogram.limits.push_back(histogram.max);
+  histogram.counts.assign(kBuckets, 0);
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    const auto bucket = static_cast<std::size_t>((value - histogram.min) / range * kBuckets);
+    histogram.counts[std::min(bucket, kBuckets - 1)] += 1;
+  }
+  return histogram;
+}
+
+std::uint32_t masked_crc32c(std::string_view bytes) {
+  return std::rotr(crc32c(std::as_bytes(std::span(bytes))), 15) + kMaskShift;
+}
+
+void append_record(std::string& file, std::string_view data) {
+  const std::uint64_t length = data.size();
+  file += bytes_of(length);
+  file += bytes_of(masked_crc32c(bytes_of(length)));
+  file += data;
+  file += bytes_of(masked_crc32c(data));
 }
 
 }  // namespace cohort

@@ -1,3 +1,6 @@
+// Event files as they are on the disk, read back by a parser of this file: names, frames, checksums
+// and messages; what happens when the disk is full; then the frame and the histogram by themselves.
+
 #include "events/event_writer.h"
 
 #include <gmock/gmock.h>
@@ -7,10 +10,11 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <limits>
+#include <numeric>
 
 #include "base/files.h"
 #include "event.pb.h"
-#include "events/tf_record.h"
 
 namespace cohort {
 namespace {
@@ -169,6 +173,73 @@ TEST_F(EventWriterTest, TheDestructorDoesNotThrow) {
   const FileSizeLimit limit(100);
   EventWriter writer(folder_.path(), "host");
   for (int step = 0; step < 100; ++step) writer.scalar("loss", 1, step);
+}
+
+TEST(TfRecord, MasksTheChecksum) {
+  EXPECT_EQ(masked_crc32c("123456789"), 0xc78ab0e5u);
+}
+
+TEST(TfRecord, FramesDataByLengthAndChecksums) {
+  std::string file = "before";
+  append_record(file, "123456789");
+  ASSERT_EQ(file.size(), 6u + 8 + 4 + 9 + 4);
+  EXPECT_EQ(file.substr(0, 6), "before");
+  EXPECT_EQ(file.substr(6, 8), std::string("\x09\0\0\0\0\0\0\0", 8));
+  const std::uint32_t of_length = masked_crc32c(file.substr(6, 8));
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(static_cast<unsigned char>(file[14 + i]), (of_length >> (8 * i)) & 0xff);
+  }
+  EXPECT_EQ(file.substr(18, 9), "123456789");
+  EXPECT_EQ(file.substr(27), "\xe5\xb0\x8a\xc7");
+}
+
+TEST(Histogram, AddsUpItsValues) {
+  const Histogram histogram = histogram_of(std::vector<float>{-1, 2, 2, 5});
+  EXPECT_EQ(histogram.min, -1);
+  EXPECT_EQ(histogram.max, 5);
+  EXPECT_EQ(histogram.count, 4);
+  EXPECT_EQ(histogram.sum, 8);
+  EXPECT_EQ(histogram.sum_of_squares, 34);
+}
+
+TEST(Histogram, PutsEveryValueIntoTheBucketOfItsRange) {
+  std::vector<float> values(300);
+  std::iota(values.begin(), values.end(), 0.0f);
+  const Histogram histogram = histogram_of(values);
+  ASSERT_EQ(histogram.limits.size(), histogram.counts.size());
+  EXPECT_EQ(std::accumulate(histogram.counts.begin(), histogram.counts.end(), 0.0), 300);
+  EXPECT_EQ(histogram.limits.back(), 299);
+  double left = histogram.min;
+  for (std::size_t i = 0; i < histogram.limits.size(); ++i) {
+    EXPECT_GT(histogram.limits[i], left);
+    EXPECT_NEAR(histogram.counts[i], 10, 1) << "bucket " << i;
+    left = histogram.limits[i];
+  }
+}
+
+TEST(Histogram, OfEqualValuesHasOneBucket) {
+  const Histogram histogram = histogram_of(std::vector<float>{3, 3, 3});
+  EXPECT_THAT(histogram.limits, testing::ElementsAre(3));
+  EXPECT_THAT(histogram.counts, testing::ElementsAre(3));
+}
+
+TEST(Histogram, LeavesOutWhatIsNotFinite) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Histogram histogram = histogram_of(std::vector<float>{kNan, 1, -kInfinity, 2});
+  EXPECT_EQ(histogram.count, 2);
+  EXPECT_EQ(histogram.sum, 3);
+  EXPECT_EQ(histogram.min, 1);
+
+  EXPECT_THAT(histogram_of(std::vector<float>{kNan}).limits, testing::IsEmpty());
+  EXPECT_EQ(histogram_of({}).count, 0);
+}
+
+TEST(Histogram, SpansTheWholeRangeOfFloats) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  const Histogram histogram = histogram_of(std::vector<float>{-kMax, 0, kMax});
+  EXPECT_EQ(histogram.counts.front(), 1);
+  EXPECT_EQ(histogram.counts.back(), 1);
 }
 
 }  // namespace

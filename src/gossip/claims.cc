@@ -22,6 +22,7 @@ std::uint64_t working_on(std::int64_t index) {
   return 2 * (static_cast<std::uint64_t>(index) + 1);
 }
 
+/// Makes `value` at least `to`.
 void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) {
   std::uint64_t now = value.load(std::memory_order_relaxed);
   while (now < to && !value.compare_exchange_weak(now, to, std::memory_order_acq_rel)) {
@@ -31,6 +32,24 @@ void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) {
 std::int64_t number_of(const Claim& claim, std::int64_t parts) {
   return claim.step * parts + claim.part;
 }
+
+class CountedClaims : public Claims {
+ public:
+  CountedClaims(ClaimCounter& counter, int worker) : counter_(counter), worker_(worker) {}
+
+  std::optional<Claim> next() override { return last_ = counter_.next(worker_); }
+  void done() override {
+    if (last_) counter_.done(worker_, *last_);
+  }
+  void stop() override { counter_.stop(); }
+  bool stopped() override { return counter_.stopped(); }
+  WorkLeft left() const override { return counter_.left(); }
+
+ private:
+  ClaimCounter& counter_;
+  int worker_;
+  std::optional<Claim> last_;
+};
 
 }  // namespace
 
@@ -108,6 +127,8 @@ void ClaimCounter::done(int worker, const Claim& claim) {
   if (last.step == claim.step && last.part == claim.part) raise(state, now | 1);
 }
 
+/// The pieces that are taken and not done stand in the workers' lines; those to do again that were
+/// never taken, and all after the last one taken, follow from the count.
 WorkLeft ClaimCounter::left() const {
   const std::uint64_t taken = head().taken.load(std::memory_order_acquire);
   const std::int64_t count = count_of(taken);
@@ -129,6 +150,10 @@ WorkLeft ClaimCounter::left() const {
   std::ranges::sort(left.again, {},
                     [&](const Claim& claim) { return number_of(claim, left.parts); });
   return left;
+}
+
+std::unique_ptr<Claims> make_counted_claims(ClaimCounter& counter, int worker) {
+  return std::make_unique<CountedClaims>(counter, worker);
 }
 
 }  // namespace cohort

@@ -3,15 +3,30 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
+#include "base/deadline.h"
 #include "cluster/work_board.h"
 
 namespace cohort {
 
-/// Where the workers of a run without a centre get their work: every part of every step's batch is
-/// handed out once, in order, to whoever is free.
+class RpcCall;
+struct RemoteHeader;
+
+/// Claims: where the workers of a run without a centre get their work.
+///
+/// A *piece* of work is one part of one step's batch; its *number* is step * parts + part, its
+/// *index* the place among what is handed out here (ClaimRange). Each piece is handed out once, in
+/// order, to whoever is free, by one ClaimCounter: in memory that all workers share, or in rank 0,
+/// which the others ask.
+///
+/// A piece is *done* when its worker says so. What a worker has taken and never finished, because
+/// it died, is known (left()) and handed out again by the next group; in this one it is not.
+
+/// One worker's claims. One thread at a time.
 class Claims {
  public:
   virtual ~Claims() = default;
@@ -67,6 +82,12 @@ WorkLeft merged_work(std::span<const WorkLeft> views);
 /// Counts the claims and remembers who works on which, in memory that all who take from it can
 /// touch; zeroed memory is a new one. Needs no lock: a process that dies here, at whatever
 /// instruction, harms nobody, and what it was working on is known.
+///
+/// A worker takes a piece by one compare-and-exchange of `taken`, which holds the number of pieces
+/// taken and who took the last one, and then notes the piece as its own in its line. Should it die
+/// between the two, `taken` still says what it had: whoever takes next, or asks what is left, notes
+/// it first. Lines only grow, so a late note changes nothing. Any thread of any process may call
+/// any of this at any time.
 class ClaimCounter {
  public:
   static std::size_t bytes_needed(int world);
@@ -84,7 +105,7 @@ class ClaimCounter {
   WorkLeft left() const;
 
  private:
-  /// `taken` is how many pieces were taken << 16 | 1 + who took the last one.
+  /// `taken` is how many pieces were taken << 16 | 1 + who took the last one; 0: none was.
   struct alignas(64) Head {
     std::atomic<std::uint64_t> taken;
     std::atomic<std::uint32_t> stopped;
@@ -100,28 +121,26 @@ class ClaimCounter {
   }
   void note_last(std::uint64_t taken) const;
 
-  std::span<std::byte> memory_;
+  std::span<std::byte> memory_;  // A Head, then a Piece per worker.
   int world_;
   ClaimRange range_;
 };
 
-/// The claims of one worker that can touch the counter.
-class CountedClaims : public Claims {
- public:
-  CountedClaims(ClaimCounter& counter, int worker) : counter_(counter), worker_(worker) {}
+/// The claims of one worker that can touch the counter, which must outlive them.
+std::unique_ptr<Claims> make_counted_claims(ClaimCounter& counter, int worker);
 
-  std::optional<Claim> next() override { return last_ = counter_.next(worker_); }
-  void done() override {
-    if (last_) counter_.done(worker_, *last_);
-  }
-  void stop() override { counter_.stop(); }
-  bool stopped() override { return counter_.stopped(); }
-  WorkLeft left() const override { return counter_.left(); }
-
- private:
-  ClaimCounter& counter_;
-  int worker_;
-  std::optional<Claim> last_;
+struct RemoteClaimsOptions {
+  std::string address = {};  ///< Of the counter's RpcServer.
+  int rank = 0;
+  WorkLeft work = {};  ///< What is handed out.
+  Duration timeout = {};
 };
+
+/// The claims of a worker that shares no memory with rank 0, which counts: next(), finish() and
+/// stop() are calls that wait for its answer.
+std::unique_ptr<Claims> make_remote_claims(const RemoteClaimsOptions& options);
+
+/// On rank 0: answers such a call, whose header was read and whose sender is a rank of the run.
+void answer_claim(RpcCall& call, ClaimCounter& counter, const RemoteHeader& header);
 
 }  // namespace cohort

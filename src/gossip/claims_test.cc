@@ -1,3 +1,6 @@
+// The counter of claims: order, what is left while others go on (threads), and that of workers
+// which are killed at any instruction (processes) no piece is lost or done twice unnoticed.
+
 #include "gossip/claims.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +12,7 @@
 #include <thread>
 
 #include "base/random.h"
-#include "os/private_memory.h"
-#include "os/shared_memory.h"
+#include "os/memory.h"
 
 namespace cohort {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "base/random.h"
 #include "collective/sum_kernel.h"
-#include "gossip/plain_message.h"
 
 namespace cohort {
 
@@ -105,6 +104,8 @@ void GradientMail::keep(Lane& lane, std::span<const float> gradients, const Piec
   }
 }
 
+/// Where something is unsent already, all of it goes, as one parcel: a box adds up, so nothing has
+/// to wait for the box to be empty.
 void GradientMail::send_plain(PeerBoxes& boxes, int peer, std::span<const float> gradients) {
   Lane& lane = lanes_.at(peer);
   std::span<const float> all = gradients;
@@ -123,6 +124,8 @@ void GradientMail::send_plain(PeerBoxes& boxes, int peer, std::span<const float>
   }
 }
 
+/// Encoded messages cannot be added up in the box, so one goes only when the last was taken. The
+/// codec sees the sum of what has come together by then, which also is cheaper than encoding each.
 void GradientMail::send_encoded(PeerBoxes& boxes, int peer, std::span<const float> gradients) {
   Lane& lane = lanes_.at(peer);
   const bool free = boxes.empty(peer);
@@ -140,6 +143,7 @@ void GradientMail::send_encoded(PeerBoxes& boxes, int peer, std::span<const floa
             WhenFull::refuse);
 }
 
+/// Each lane has its own stream of random numbers, the same in every run with the job's seed.
 std::unique_ptr<Codec> GradientMail::new_codec(int peer) const {
   const auto [rank, world, seed] = options_.place;
   const auto stream = static_cast<std::uint64_t>(rank) * static_cast<std::uint64_t>(world) +

@@ -9,8 +9,7 @@
 
 #include "compression/error_feedback.h"
 #include "gossip/boxes/peer_boxes.h"
-#include "gossip/mail_options.h"
-#include "gossip/pieces.h"
+#include "gossip/mail.h"
 
 namespace cohort {
 
@@ -18,6 +17,15 @@ namespace cohort {
 /// a peer has not taken yet is added up, in its box where floats travel as they are, otherwise (and
 /// while the peer is just reading) on this side; what a codec left out goes with the next message.
 /// With the gradients goes of which pieces of work they are.
+///
+/// There is a *lane* for each neighbour. A gradient is in one of three places, and moves down:
+///
+///   unsent       floats that the neighbour's box had no room for, added up
+///   feedback     what the codec has left out of messages already sent (compressed only)
+///   box          of the neighbour; added up there where floats travel as they are
+///
+/// The *leftovers* are the first two: what a neighbour was never told. Who leaves the run has to do
+/// something with them, or they are lost (mean_leftovers, start_from). One thread.
 class GradientMail {
  public:
   explicit GradientMail(const MailOptions& options);
@@ -74,7 +82,7 @@ class GradientMail {
   std::unique_ptr<Codec> new_codec(int peer) const;
 
   MailOptions options_;
-  std::vector<int> sources_;
+  std::vector<int> sources_;        // Who sends to this worker.
   std::unique_ptr<Codec> decoder_;  // Null where floats travel as they are.
   std::size_t message_bytes_;
   std::map<int, Lane> lanes_;  // By peer.

@@ -1,3 +1,6 @@
+// What both kinds of mail promise, over every codec, topology and kind of boxes: weight is
+// conserved, no gradient is lost, models become their mean.
+
 #include <cohort/error.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +10,9 @@
 
 #include "base/random.h"
 #include "gossip/boxes/boxes_test_support.h"
+#include "gossip/boxes/peer_boxes.h"
 #include "gossip/gradient_mail.h"
 #include "gossip/parameter_mail.h"
-#include "gossip/settle.h"
 
 namespace cohort {
 namespace {

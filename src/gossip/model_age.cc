@@ -7,8 +7,8 @@ namespace cohort {
 namespace {
 
 constexpr double kLongest = 2;  // Steps; a longer one is no longer what the learning rate allows.
-constexpr double kLeastPart = 0.5;
-constexpr double kAbreast = 2;
+constexpr double kLeastPart = 0.5;  // Of a piece's share of a step.
+constexpr double kAbreast = 2;      // Steps; models that far apart still count as equally old.
 
 }  // namespace
 
@@ -19,6 +19,7 @@ double share_of_piece(double age, std::int64_t pieces_before, std::int64_t parts
   return std::clamp(age_to_reach - age, kLeastPart / all, kLongest);
 }
 
+// Falls with the square beyond that, so that models far behind vanish from a mean without a jump.
 double weight_of_lag(double lag) {
   if (lag <= kAbreast) return 1;
   return (kAbreast / lag) * (kAbreast / lag);

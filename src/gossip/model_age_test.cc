@@ -1,3 +1,6 @@
+// That all workers together move the mean of their models by the steps of the job, however fast
+// each is, whoever sleeps or leaves: models of one number, real boxes, seeded turns.
+
 #include "gossip/model_age.h"
 
 #include <gtest/gtest.h>

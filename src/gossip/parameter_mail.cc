@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "base/fail.h"
-#include "base/nearest_name.h"
+#include "base/names.h"
 #include "base/random.h"
 #include "base/vectorize.h"
+#include "gossip/mail.h"
 #include "gossip/model_age.h"
-#include "gossip/plain_message.h"
 #include "gossip/push_sum.h"
 
 namespace cohort {
@@ -106,7 +106,7 @@ void ParameterMail::choose_changed(std::span<const float> own) {
   for (const std::uint32_t index : chosen_indices_) chosen_[index] = own[index];
 }
 
-/// How many a message has.
+/// How many coordinates a message has.
 std::size_t ParameterMail::coordinates_told() const {
   const std::size_t all = options_.shape.count;
   if (!is_sparse()) return all;
@@ -114,7 +114,8 @@ std::size_t ParameterMail::coordinates_told() const {
   return std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, all);
 }
 
-// All at once, where they are.
+// All at once, where they are: one pass over memory, however many have arrived. The weights decide
+// by how old each model is beside the newest of them (weight_of_lag), the own one included.
 void ParameterMail::merge_plain(PeerBoxes& boxes, std::span<float> own) {
   std::vector<Box::Taken> taken;
   double newest = age_;
@@ -140,6 +141,8 @@ void ParameterMail::merge_plain(PeerBoxes& boxes, std::span<float> own) {
   distance_ = merged.distance;
 }
 
+// One by one, since there is room for one decoded model. With top-k a message speaks of a part of
+// the coordinates only, and moves the age by as much.
 void ParameterMail::merge_encoded(PeerBoxes& boxes, std::span<float> own) {
   const double part =
       static_cast<double>(coordinates_told()) / static_cast<double>(options_.shape.count);

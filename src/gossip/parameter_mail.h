@@ -8,7 +8,7 @@
 
 #include "compression/top_magnitudes.h"
 #include "gossip/boxes/peer_boxes.h"
-#include "gossip/mail_options.h"
+#include "gossip/mail.h"
 
 namespace cohort {
 
@@ -24,6 +24,9 @@ namespace cohort {
 /// The model's age (model_age.h) travels with it and is merged as its coordinates are; with top-k
 /// it is that of its coordinates in the mean. A model that was left behind counts for less in a
 /// merge than its weight, which is not lost by that.
+///
+/// Who calls it: a worker's one thread, send() and merge() in turns, whenever the strategy finds it
+/// time; no two workers have to agree on when.
 class ParameterMail {
  public:
   /// `start`: the parameters this worker has at first.
@@ -61,12 +64,12 @@ class ParameterMail {
   std::size_t coordinates_told() const;
 
   MailOptions options_;
-  std::vector<int> sources_;
+  std::vector<int> sources_;      // Who sends to this worker.
   std::unique_ptr<Codec> codec_;  // Null where floats travel as they are.
   std::vector<std::byte> message_;
   std::vector<float> decoded_;
-  std::uint64_t turn_ = 0;
-  double weight_ = 1;
+  std::uint64_t turn_ = 0;  // Of the topology; counted by this worker alone.
+  double weight_ = 1;       // In push-sum. Above 0: a worker never gives all of it away.
   double age_ = 0;
   std::optional<double> distance_;
 

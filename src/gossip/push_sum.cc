@@ -79,6 +79,7 @@ const float* padded(std::span<const float> values, Padded& copy) {
   return copy.values.data();
 }
 
+/// Of two norms, by their squares; 0 where the first is.
 double ratio(double square_sum, double of_square_sum) {
   return square_sum > 0 ? std::sqrt(square_sum / std::max(of_square_sum, 1e-30)) : 0;
 }

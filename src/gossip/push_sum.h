@@ -8,6 +8,12 @@ namespace cohort {
 /// sends its model gives a part of its weight away with it; who merges takes the mean by weights
 /// and adds them up. Weight is never made or lost, so however unevenly the workers send, the mean
 /// of all models by weight is pulled to no one's side.
+///
+///   worker 0: model a, weight 1      sends (a, 1/2) to worker 1, keeps (a, 1/2)
+///   worker 1: model b, weight 1      merges:  (1·b + 1/2·a) / (3/2),  weight 3/2
+///   in all:   1/2·a + 3/2·(b + a/2)/(3/2)  =  a + b,  weights 1/2 + 3/2 = 2
+///
+/// These are the sums alone, without boxes or ages: parameter_mail.cc has those.
 
 /// A model that has arrived.
 struct WeightedModel {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/names.h"
 #include "base/random.h"
-#include "base/rows.h"
 
 namespace cohort {
 namespace {

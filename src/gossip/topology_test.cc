@@ -1,3 +1,6 @@
+// Every topology, for up to 17 workers: who sends to whom is the same seen from both ends, and word
+// gets from everybody to everybody in as many turns as promised.
+
 #include "gossip/topology.h"
 
 #include <cohort/error.h>

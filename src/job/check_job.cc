@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "base/nearest_name.h"
-#include "job/check_strategy.h"
+#include "base/names.h"
 #include "job/key_table.h"
 #include "model/architecture.h"
-#include "model/layers/layer_table.h"
+#include "model/layers/layer.h"
 #include "optimizer/learning_rate.h"
 #include "optimizer/optimizer.h"
 #include "transport/engine_table.h"
@@ -18,6 +17,8 @@
 namespace cohort {
 namespace {
 
+/// Layers in layers, level by level; `path` is what messages call the list:
+/// "model.layers[2].layers".
 void check_layers(const std::vector<LayerOptions>& layers, const std::string& path, int level = 1) {
   if (level > kDeepestLayers && !layers.empty()) {
     fail(ErrorCode::invalid, "{} is {} lists of layers deep; model.json has room for {}", path,
@@ -33,7 +34,8 @@ void check_layers(const std::vector<LayerOptions>& layers, const std::string& pa
   }
 }
 
-/// A key that the chosen preset does not read would be a wish silently not granted.
+/// A key that the chosen preset does not read would be a wish silently not granted. Here, unlike
+/// for strategies, 0 and the empty list stand for "not set".
 void check_preset_keys(const ModelOptions& model) {
   struct Use {
     const char* key;
@@ -56,6 +58,7 @@ void check_preset_keys(const ModelOptions& model) {
   }
 }
 
+/// A job has its model from exactly one source; model.make is a program's own.
 void check_model(const ModelOptions& model) {
   const int sources = int{!model.preset.empty()} + int{!model.layers.empty()} +
                       int{!model.torchscript.empty()} + int{model.make != nullptr};
@@ -72,11 +75,13 @@ void check_model(const ModelOptions& model) {
   check_layers(model.layers, "model.layers");
 }
 
-/// A file with a target in every line, which may be a class or a number.
+/// A file with a target in every line, which may be a class or a number; data.task says which of
+/// them.
 bool is_table(const DataOptions& data) {
   return data.kind == "csv" || data.kind == "libsvm";
 }
 
+/// What each kind of data needs; nothing of a program's own dataset.
 void check_data(const DataOptions& data) {
   if (data.own_train) return;
   if (data.kind == "generated") {
@@ -107,6 +112,7 @@ void check_length(const TrainOptions& train) {
   }
 }
 
+/// Every worker must have at least one sample of every part of every batch.
 void check_batch(std::int64_t batch, std::int64_t accumulate, std::int64_t workers) {
   if (batch < workers) {
     fail(ErrorCode::invalid,
@@ -122,6 +128,7 @@ void check_batch(std::int64_t batch, std::int64_t accumulate, std::int64_t worke
   }
 }
 
+/// The loss must fit what there is to predict, unless loss or data are a program's own.
 void check_loss(const Job& job) {
   if (job.train.own_loss || job.data.own_train) return;
   const DataOptions& data = job.data;
@@ -134,6 +141,7 @@ void check_loss(const Job& job) {
        values ? "numbers" : "classes", fitting);
 }
 
+/// Which engines there are depends on whether workers are threads or processes.
 void check_cluster(const ClusterOptions& cluster) {
   const bool threads = cluster.replication == "in-graph";
   const std::vector<std::string> fitting = engine_names(threads);
@@ -146,6 +154,7 @@ void check_cluster(const ClusterOptions& cluster) {
        cluster.engine, cluster.replication, threads ? "threads" : "processes", one_of(fitting));
 }
 
+/// How losses of tasks are managed, not of training.
 void check_losses(const ClusterOptions& cluster) {
   if (cluster.min_workers > cluster.workers) {
     fail(ErrorCode::invalid, "cluster.min_workers is {}, more than the {} workers there are",
@@ -168,7 +177,7 @@ void check_job(const Job& job) {
   check_length(job.train);
   check_batch(job.train.batch, job.train.accumulate, job.cluster.workers);
   check_loss(job);
-  make_optimizer(job.train.optimizer);
+  make_optimizer(job.train.optimizer);  // Throws where it cannot be made; what is made is not kept.
   check_schedule(job.train.schedule);
   check_cluster(job.cluster);
   check_losses(job.cluster);

@@ -11,6 +11,8 @@
 #include "base/fail.h"
 #include "model/architecture.h"
 
+/// A good job is spoiled in one place after the other, and the words of the refusal are looked for.
+
 namespace cohort {
 namespace {
 

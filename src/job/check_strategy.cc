@@ -1,4 +1,4 @@
-#include "job/check_strategy.h"
+#include "job/check_job.h"
 
 #include <algorithm>
 #include <concepts>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "base/nearest_name.h"
+#include "base/names.h"
 #include "compression/codec.h"
 #include "job/key_table.h"
 #include "kinds/strategy_table.h"
@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view kRefining[] = {"bucket_bytes", "weight_power", "outer.lr",
                                           "outer.momentum"};
 
+/// Whether the key has another value than in a job that says nothing.
 bool is_set(const Key<Job>& key, const Job& job) {
   const Job standard;
   return std::visit(
@@ -34,7 +35,9 @@ bool is_set(const Key<Job>& key, const Job& job) {
       key.field);
 }
 
-/// A key that the chosen strategy does not read would be a wish silently not granted.
+/// A key that the chosen strategy does not read would be a wish silently not granted. Who reads
+/// which is in kinds/strategy_table.h; a key that no kind is listed for is not looked at. What has
+/// its default counts as not set, so writing a default down where it is not read is no mistake.
 void check_keys_are_read(const Job& job) {
   const std::string section = "strategy.";
   const StrategyWay way = way_of(job.strategy);
@@ -49,6 +52,7 @@ void check_keys_are_read(const Job& job) {
   }
 }
 
+/// A quorum is 1 to all workers for those who take one, and 0 for all others.
 void check_quorum(const StrategyOptions& strategy, std::int64_t workers) {
   if (!way_of(strategy).traits.takes_quorum) {
     if (strategy.quorum == 0) return;
@@ -62,6 +66,7 @@ void check_quorum(const StrategyOptions& strategy, std::int64_t workers) {
   }
 }
 
+/// Own steps between two pushes make sense only where the push is what they changed.
 void check_push(const StrategyOptions& strategy) {
   if (strategy.kind != "parameter-server") return;
   if (strategy.push == "gradient" && strategy.local_steps > 1) {
@@ -82,6 +87,8 @@ std::vector<std::string> usable_codecs(const StrategyTraits& traits) {
   return usable;
 }
 
+/// Codecs that lose signs or sizes are of no use where models travel and not gradients, and not
+/// every strategy can find out by itself which codec pays.
 void check_compression(const StrategyOptions& strategy) {
   const StrategyWay way = way_of(strategy);
   const std::vector<std::string> usable = usable_codecs(way.traits);
@@ -121,6 +128,7 @@ void check_servers(const Job& job) {
   }
 }
 
+/// A copy of a shard is on another server.
 void check_replicas(const Job& job) {
   if (job.strategy.replicas == 1 || job.cluster.servers > 1) return;
   fail(ErrorCode::invalid,
@@ -138,6 +146,7 @@ void check_factors(const StrategyOptions& strategy) {
        strategy.compression.kind);
 }
 
+/// With momentum 1 nothing that was ever added would fade.
 void check_outer(const StrategyOptions& strategy) {
   if (strategy.outer.kind == "mean" || strategy.outer.momentum < 1) return;
   fail(ErrorCode::invalid, "strategy.outer.momentum is {}; it must be below 1",

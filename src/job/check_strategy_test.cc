@@ -1,4 +1,4 @@
-#include "job/check_strategy.h"
+#include "job/check_job.h"
 
 #include <gmock/gmock.h>
 
@@ -7,6 +7,8 @@
 
 #include "base/fail.h"
 
+/// A good job is spoiled in one place after the other, and the words of the refusal are looked for.
+
 namespace cohort {
 namespace {
 
@@ -14,7 +16,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 /// What check_strategy says of a job of four workers after `spoil`; empty where nothing is wrong.
-std::string objection(const std::function<void(Job&)>& spoil) {
+std::string strategy_objection(const std::function<void(Job&)>& spoil) {
   Job job;
   job.cluster.workers = 4;
   job.strategy.kind = "parameter-server";
@@ -30,8 +32,8 @@ std::string objection(const std::function<void(Job&)>& spoil) {
 }
 
 TEST(CheckStrategy, AcceptsWhatGoesTogether) {
-  EXPECT_EQ(objection([](Job&) {}), "");
-  EXPECT_EQ(objection([](Job& j) {
+  EXPECT_EQ(strategy_objection([](Job&) {}), "");
+  EXPECT_EQ(strategy_objection([](Job& j) {
               j.strategy.consistency = "k-of-n";
               j.strategy.quorum = 4;
             }),
@@ -39,25 +41,25 @@ TEST(CheckStrategy, AcceptsWhatGoesTogether) {
 }
 
 TEST(CheckStrategy, AQuorumIsAtMostTheWorkers) {
-  EXPECT_THAT(objection([](Job& j) {
+  EXPECT_THAT(strategy_objection([](Job& j) {
                 j.strategy.consistency = "k-of-n";
                 j.strategy.quorum = 5;
               }),
               AllOf(HasSubstr("quorum is 5"), HasSubstr("1 to 4")));
-  EXPECT_THAT(objection([](Job& j) { j.strategy.consistency = "k-of-n"; }),
+  EXPECT_THAT(strategy_objection([](Job& j) { j.strategy.consistency = "k-of-n"; }),
               HasSubstr("quorum is 0"));
-  EXPECT_THAT(objection([](Job& j) { j.strategy.quorum = 2; }), HasSubstr("k-of-n"));
+  EXPECT_THAT(strategy_objection([](Job& j) { j.strategy.quorum = 2; }), HasSubstr("k-of-n"));
 }
 
 TEST(CheckStrategy, AKeyThatNobodyReadsIsNamed) {
-  EXPECT_THAT(objection([](Job& j) { j.strategy.topology = "ring"; }),
+  EXPECT_THAT(strategy_objection([](Job& j) { j.strategy.topology = "ring"; }),
               AllOf(HasSubstr("strategy.topology"), HasSubstr("gossip")));
-  EXPECT_THAT(objection([](Job& j) { j.strategy.local_steps = 2; }), HasSubstr("delta"));
+  EXPECT_THAT(strategy_objection([](Job& j) { j.strategy.local_steps = 2; }), HasSubstr("delta"));
 }
 
 TEST(CheckStrategy, ACodecThatCannotBeUsedIsNamedWithThoseThatCan) {
   const auto gossip_with = [](const std::string& codec) {
-    return objection([&](Job& j) {
+    return strategy_objection([&](Job& j) {
       j.strategy.kind = "gossip";
       j.cluster.servers = 0;
       j.strategy.compression.kind = codec;
@@ -65,13 +67,13 @@ TEST(CheckStrategy, ACodecThatCannotBeUsedIsNamedWithThoseThatCan) {
   };
   EXPECT_EQ(gossip_with("int8"), "");
   EXPECT_THAT(gossip_with("lowrank"), AllOf(HasSubstr("\"lowrank\""), HasSubstr("topk")));
-  EXPECT_THAT(objection([](Job& j) { j.strategy.compression.kind = "auto"; }),
+  EXPECT_THAT(strategy_objection([](Job& j) { j.strategy.compression.kind = "auto"; }),
               HasSubstr("cannot use compression \"auto\""));
 }
 
 TEST(CheckStrategy, GossipBySignsAndMomentumDoNotGoTogether) {
   const auto gossip_with = [](const std::string& codec, const OptimizerOptions& optimizer) {
-    return objection([&](Job& j) {
+    return strategy_objection([&](Job& j) {
       j.strategy.kind = "gossip";
       j.strategy.send = "gradients";
       j.cluster.servers = 0;
@@ -90,14 +92,14 @@ TEST(CheckStrategy, GossipBySignsAndMomentumDoNotGoTogether) {
 }
 
 TEST(CheckStrategy, ServersNeedAStrategyThatUsesThem) {
-  EXPECT_THAT(objection([](Job& j) { j.strategy.kind = "allreduce"; }),
+  EXPECT_THAT(strategy_objection([](Job& j) { j.strategy.kind = "allreduce"; }),
               AllOf(HasSubstr("cluster.servers is 1"), HasSubstr("parameter-server")));
 }
 
 TEST(CheckStrategy, ACopyNeedsAnotherServer) {
-  EXPECT_THAT(objection([](Job& job) { job.strategy.replicas = 2; }),
+  EXPECT_THAT(strategy_objection([](Job& job) { job.strategy.replicas = 2; }),
               HasSubstr("cluster.servers is 1"));
-  EXPECT_EQ(objection([](Job& job) {
+  EXPECT_EQ(strategy_objection([](Job& job) {
               job.strategy.replicas = 2;
               job.cluster.servers = 2;
             }),

@@ -8,6 +8,9 @@
 #include "base/files.h"
 #include "job/job_file.h"
 
+/// What a user is told who has made a mistake: the whole sentence, with file, line and what was
+/// meant.
+
 namespace cohort {
 namespace {
 

@@ -16,6 +16,9 @@
 #include "optimizer/learning_rate.h"
 #include "optimizer/optimizer.h"
 
+/// Reading, writing, and reading again what was written; and that the table of keys, the examples
+/// and docs/job.md agree with each other.
+
 namespace cohort {
 namespace {
 

@@ -1,14 +1,14 @@
 #include <utility>
 
-#include "base/rows.h"
-#include "collective/make_schedule.h"
+#include "base/names.h"
+#include "collective/algorithms.h"
 #include "compression/codec.h"
 #include "data/load_data.h"
 #include "data/sampler.h"
 #include "gossip/topology.h"
 #include "job/key_table.h"
 #include "kinds/strategy_table.h"
-#include "model/presets.h"
+#include "model/make_model.h"
 #include "optimizer/learning_rate.h"
 #include "optimizer/optimizer.h"
 #include "transport/engine_table.h"
@@ -16,8 +16,19 @@
 namespace cohort {
 namespace {
 
+// The rows of key_table.h. One row is
+//
+//   {"train.batch", in<&Job::train, &TrainOptions::batch>,    the path, and where the value is
+//    "Samples of one step, all workers together.",            its meaning, for docs/job.md
+//    between(1, kWidest)}                                     its limits
+//
+// Its type and its default are those of the member. Every number needs limits at both ends (a test
+// says so): a sum or a product of what a file may say must have room in a number.
+
+// ---- where a value is
+
 /// The member of a member of a member: in<&Job::train, &TrainOptions::batch>(job) is
-/// job.train.batch.
+/// job.train.batch. Each is a plain function, so that a row needs no object behind it.
 template <class Owner, auto... members>
 auto& member_of(Owner& owner) {
   return (owner.*....*members);
@@ -28,6 +39,8 @@ Owner owner_of(Member Owner::*);
 
 template <auto first, auto... rest>
 constexpr auto in = &member_of<decltype(owner_of(first)), first, rest...>;
+
+// ---- limits in one word each
 
 Limits between(double least, double most) {
   Limits limits;
@@ -49,6 +62,8 @@ Limits plain_name() {
   return limits;
 }
 
+// ---- the tables, section by section. The order is that of --print-config and of docs/job.md.
+
 using Keys = std::vector<Key<Job>>;
 
 /// Ranges that several keys have. They are far beyond what anybody trains, and near enough that no
@@ -59,6 +74,8 @@ constexpr double kLongestSide = 1 << 16;  // Windows and what is added around a 
 constexpr double kMostProcesses = kMostParts;
 constexpr double kLargestRate = 1e30;  // Of learning; floats end at 3e38.
 
+/// What is trained, and on what. Whether a preset, a layer or a kind of data reads a key is said in
+/// its meaning; check_job() refuses one that the preset does not read.
 Keys model_and_data_keys() {
   return {
       {"job.name", in<&Job::name>, "What the run is called; its folder is named after it.",
@@ -117,6 +134,8 @@ Keys model_and_data_keys() {
   };
 }
 
+/// How it is trained. Numbers of the optimizer are those of torch::optim, so that a job can be
+/// compared with a script; 0 for epsilon stands for the default there, which differs by optimizer.
 Keys train_keys() {
   return {
       {"train.epochs", in<&Job::train, &TrainOptions::epochs>,
@@ -180,12 +199,17 @@ Keys train_keys() {
   };
 }
 
+/// Choices come from the tables of the rooms that know them, so that a new codec, optimizer or
+/// topology needs no change here. `auto` is no codec, but a way to find one.
 std::vector<std::string> codec_choices() {
   std::vector<std::string> names = codec_kinds();
   names.emplace_back(kAutoCodec);
   return names;
 }
 
+/// How workers train together. Which kind reads which key is in kinds/strategy_table.h, and
+/// check_strategy() refuses those that the chosen kind does not read. A key counts as set where it
+/// has another value than its default.
 Keys strategy_keys() {
   using S = StrategyOptions;
   return {
@@ -264,6 +288,7 @@ Keys strategy_keys() {
   };
 }
 
+/// By whom it is trained, and what is written meanwhile: tasks and their losses, logs, checkpoints.
 Keys run_keys() {
   return {
       {"cluster.workers", in<&Job::cluster, &ClusterOptions::workers>,
@@ -328,6 +353,7 @@ const std::vector<Key<Job>>& job_keys() {
   return keys;
 }
 
+// A layer takes only some of these; model/layers/layer_table.h says which type takes which.
 const std::vector<Key<LayerOptions>>& layer_option_keys() {
   static const std::vector<Key<LayerOptions>> keys = {
       {"type", in<&LayerOptions::type>, "What the layer does."},

@@ -1,26 +1,118 @@
 #include <fmt/format.h>
+#include <toml++/toml.h>
+
 #include <algorithm>
 #include <sstream>
+#include <string_view>
 #include <type_traits>
 
-#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/files.h"
-#include "base/nearest_name.h"
+#include "base/names.h"
 #include "job/job_file.h"
 #include "job/key_table.h"
-#include "job/toml_text.h"
-#include "model/layers/layer_table.h"
+#include "model/layers/layer.h"
 
 namespace cohort {
 namespace {
 
+// ---- from text to TOML
+
 /// A job file is written by people.
 constexpr std::uint64_t kMostBytes = 4 << 20;
 
-std::string last_part(const std::string& path) {
-  return path.substr(path.rfind('.') + 1);
+/// No key of a job has half as many parts, and no list of layers in layers is half as deep.
+constexpr int kMostDots = 16;
+constexpr int kDeepest = 32;
+
+[[noreturn]] void fail_toml(const std::string& source, std::size_t line, std::string_view what) {
+  fail(ErrorCode::invalid, "{}:{}: this is not TOML: {}", source, line, excerpt(what, 200));
 }
+
+/// Refuses a text that nests too deep before the parser sees it, whose recursion would otherwise
+/// end with the stack. Walks over the text as TOML is written: past strings and comments, counting
+/// what nests. Dots count from one mark of punctuation to the next, so that those of a key add up
+/// and those of many numbers do not.
+class NestingCheck {
+ public:
+  NestingCheck(std::string_view text, const std::string& source) : rest_(text), source_(source) {}
+
+  void run() {
+    while (!rest_.empty()) {
+      const char c = rest_[0];
+      if (c == '"' || c == '\'') {
+        skip_string(c);
+      } else if (c == '#') {
+        skip(std::min(rest_.find('\n'), rest_.size()));
+      } else {
+        count(c);
+        skip(1);
+      }
+    }
+  }
+
+ private:
+  void skip(std::size_t bytes) {
+    for (const char c : rest_.substr(0, bytes)) line_ += c == '\n' ? 1 : 0;
+    rest_.remove_prefix(std::min(bytes, rest_.size()));
+  }
+
+  /// To behind the closing quotes: three where there are three to open, and up to two more before
+  /// them that are content. A string of one line ends with it, closed or not.
+  void skip_string(char quote) {
+    const std::string three(3, quote);
+    const bool long_one = rest_.starts_with(three);
+    const std::string_view close = std::string_view(three).substr(0, long_one ? 3 : 1);
+    std::size_t at = close.size();
+    while (at < rest_.size() && !rest_.substr(at).starts_with(close)) {
+      if (!long_one && rest_[at] == '\n') return skip(at);
+      at += quote == '"' && rest_[at] == '\\' ? 2 : 1;
+    }
+    at += close.size();
+    for (int more = 0; long_one && more < 2 && at < rest_.size() && rest_[at] == quote; ++more)
+      ++at;
+    skip(std::min(at, rest_.size()));
+  }
+
+  void count(char c) {
+    if (c == '.') {
+      if (++dots_ > kMostDots) fail_toml(source_, line_, "a key has too many parts");
+    } else if (c == '[' || c == '{') {
+      if (++deep_ > kDeepest) fail_toml(source_, line_, "it nests too deep");
+    } else if (c == ']' || c == '}') {
+      --deep_;
+    }
+    if (std::string_view("[]{}=,\n").find(c) != std::string_view::npos) dots_ = 0;
+  }
+
+  std::string_view rest_;
+  const std::string& source_;
+  std::size_t line_ = 1;
+  int deep_ = 0;
+  int dots_ = 0;
+};
+
+/// The one way by which text becomes TOML. Taking a tree of tables apart is recursive, so how deep
+/// a text nests, by brackets and by the dots of its keys, is looked at before anything is made of
+/// it. Throws Error(invalid): "<source>:<line>: this is not TOML: …".
+toml::table parse_toml(std::string_view text, const std::string& source) {
+  NestingCheck(text, source).run();
+  try {
+    return toml::parse(text, source);
+  } catch (const toml::parse_error& error) {
+    fail_toml(source, error.source().begin.line, error.description());
+  }
+}
+
+// ---- from TOML to a job
+//
+// What a user is told who has made a mistake:
+//
+//   unknown key        job.toml:3: unknown key train.epcohs; did you mean train.epochs?
+//   unknown section    job.toml:1: unknown section trian; did you mean train?
+//   wrong type         job.toml:2: train.batch must be a whole number, but is the string "ten"
+//   outside limits     job.toml:2: train.batch must be from 1 to …, but is 0
+//   by --set           --set train.epcohs=1: unknown key train.epcohs; did you mean train.epochs?
 
 /// What a value is, for "must be a number, but is the string "ten"".
 std::string description_of(const toml::node& node) {
@@ -41,42 +133,20 @@ std::string description_of(const toml::node& node) {
   return excerpt(text.str());
 }
 
-/// The known key that a user who wrote `path` may have meant: one of that name in another section,
-/// or one spelt alike. Empty where there is none.
-std::string suggestion_for(const std::string& path, bool section) {
-  std::vector<std::string> same_name, known;
-  for (const Key<Job>& key : job_keys()) {
-    for (std::size_t dot = key.path.find('.'); section && dot != std::string::npos;
-         dot = key.path.find('.', dot + 1)) {
-      known.push_back(key.path.substr(0, dot));
-    }
-    if (section) continue;
-    known.push_back(key.path);
-    if (last_part(key.path) == last_part(path)) same_name.push_back(key.path);
-  }
-  if (same_name.size() > 1) {
-    // One in the same section is meant rather than one elsewhere.
-    const std::string section_name = path.substr(0, path.find('.') + 1);
-    std::vector<std::string> here;
-    std::ranges::copy_if(same_name, std::back_inserter(here),
-                         [&](const auto& name) { return name.starts_with(section_name); });
-    if (here.size() == 1) return here[0];
-  }
-  if (same_name.size() == 1) return same_name[0];
-  return nearest_name(path, same_name.empty() ? known : same_name);
-}
-
 std::string did_you_mean(const std::string& name) {
   return name.empty() ? "" : fmt::format("; did you mean {}?", name);
 }
 
-/// Puts the values of a TOML tree where the key table says, and blames the line they stand in.
+/// Puts the values of a TOML tree where the key table says, and blames the line they stand in. A
+/// table of the tree is a section, unless a key of that path takes it. The first thing that is
+/// wrong throws Error(invalid); the job is then half read, and nobody shall use it.
 class JobReader {
  public:
   /// `origin` is the file, or the whole "--set a.b=v"; the latter has no lines.
   JobReader(Job& job, std::string origin, bool has_lines)
       : job_(job), origin_(std::move(origin)), has_lines_(has_lines) {}
 
+  /// All that is below `prefix` ("" for the whole file).
   void read_table(const toml::table& table, const std::string& prefix) const {
     for (const auto& [key, node] : table) {
       const std::string name(key.str());
@@ -84,6 +154,8 @@ class JobReader {
     }
   }
 
+  /// What stands at `path`: a value, a section, or something that is unknown. `place` is where its
+  /// key stands.
   void read_node(const std::string& path, const toml::node& node,
                  const toml::source_region& place) const {
     const auto& keys = job_keys();
@@ -93,7 +165,7 @@ class JobReader {
       read_value(*known, job_, node, path);
     } else if (!is_section(path)) {
       blame(place, "unknown {} {}{}", node.is_table() ? "section" : "key", excerpt(path),
-            did_you_mean(suggestion_for(path, node.is_table())));
+            did_you_mean(nearest_key(path, node.is_table())));
     } else if (!node.is_table()) {
       blame(place, "{} must be a section with keys of its own, but is {}", path,
             description_of(node));
@@ -103,6 +175,7 @@ class JobReader {
   }
 
  private:
+  /// Throws with "FILE:LINE: " or "--set …: " in front.
   template <class... Args>
   [[noreturn]] void blame(const toml::source_region& place, fmt::format_string<Args...> format,
                           Args&&... args) const {
@@ -111,6 +184,8 @@ class JobReader {
                                                 fmt::format(format, std::forward<Args>(args)...)));
   }
 
+  /// One value: of the right type, then written, then within its limits. `name` is what messages
+  /// call it.
   template <class Owner>
   void read_value(const Key<Owner>& key, Owner& owner, const toml::node& node,
                   const std::string& name) const {
@@ -124,6 +199,9 @@ class JobReader {
       blame(node.source(), "{}", error.what());
     }
   }
+
+  // One take() for each type that a key can have. All but those below are types of TOML as they
+  // are; a seed is unsigned here and signed there, and comes back by the same cast.
 
   /// Whether `node` has the type of `value`; if so `value` becomes it.
   template <class Value>
@@ -172,6 +250,7 @@ class JobReader {
     return true;
   }
 
+  /// The type first, wherever it stands: which other keys there may be depends on it.
   LayerOptions read_layer(const toml::table& table) const {
     LayerOptions layer;
     const toml::node* type = table.get("type");
@@ -190,6 +269,8 @@ class JobReader {
     return layer;
   }
 
+  /// One key of a layer. An unknown one, or one that this type does not take, is told with all it
+  /// takes.
   void read_layer_key(const std::string& name, const toml::node& node,
                       const toml::source_region& place, LayerOptions& layer) const {
     for (const Key<LayerOptions>& key : layer_option_keys()) {
@@ -217,6 +298,8 @@ class JobReader {
   bool has_lines_;
 };
 
+// ---- files and --set
+
 /// `text` as TOML; a bare word, a path and whatever else is not TOML is a string.
 toml::table parse_override_value(const std::string& text) {
   try {
@@ -227,12 +310,14 @@ toml::table parse_override_value(const std::string& text) {
   return toml::table{{"value", text}};
 }
 
+/// Only there a number or a date may stand for the text that it was written as.
 bool is_string_key(const std::string& path) {
   return std::any_of(job_keys().begin(), job_keys().end(), [&](const Key<Job>& key) {
     return key.path == path && std::holds_alternative<std::string& (*)(Job&)>(key.field);
   });
 }
 
+/// One "a.b=value" of --set, which wins over what the file says.
 void apply_override(Job& job, const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
@@ -250,6 +335,7 @@ void apply_override(Job& job, const std::string& text) {
   JobReader(job, "--set " + excerpt(text, 100), false).read_node(path, value, value.source());
 }
 
+/// Reads at most kMostBytes of it. A folder is refused by a sentence of its own.
 toml::table parse_file(const std::filesystem::path& file) {
   std::error_code cannot_tell;  // Then reading it says what is wrong.
   if (std::filesystem::is_directory(file, cannot_tell)) {
@@ -261,6 +347,7 @@ toml::table parse_file(const std::filesystem::path& file) {
 
 }  // namespace
 
+// First the file, then each --set in its order, all by the same reader: what comes later wins.
 Job load_job(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
   Job job;
   JobReader(job, file.string(), true).read_table(parse_file(file), "");

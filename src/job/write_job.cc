@@ -4,14 +4,14 @@
 #include <sstream>
 #include <type_traits>
 
-#include "base/nearest_name.h"
-#include "collective/make_schedule.h"
+#include "base/names.h"
+#include "collective/algorithms.h"
 #include "compression/codec.h"
 #include "gossip/topology.h"
 #include "job/job_file.h"
 #include "job/key_table.h"
 #include "kinds/strategy_table.h"
-#include "model/layers/layer_table.h"
+#include "model/layers/layer.h"
 #include "optimizer/learning_rate.h"
 #include "optimizer/optimizer.h"
 #include "transport/engine_table.h"
@@ -21,7 +21,8 @@ namespace {
 
 std::string text_of(const std::vector<LayerOptions>& layers, const std::string& indent);
 
-/// A scalar or a list of scalars as TOML writes it.
+/// A scalar or a list of scalars as TOML writes it, such that reading it back gives the same value:
+/// the shortest digits of a number that do so, with a point, since TOML tells 1 from 1.0.
 template <class Value>
 std::string text_of(const Value& value, const std::string&) {
   if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
@@ -43,12 +44,14 @@ std::string text_of(const Value& value, const std::string&) {
   }
 }
 
+/// The value of a key as it stands behind its "=".
 template <class Owner>
 std::string text_of_key(const Key<Owner>& key, const Owner& owner) {
   return std::visit([&](auto get) { return text_of(value_of(get, owner), "  "); }, key.field);
 }
 
-/// One layer as an inline table, without the keys that have their default.
+/// One layer as an inline table, without the keys that have their default: most types read only two
+/// or three of them, and must not be given others.
 std::string text_of(const LayerOptions& layer, const std::string& indent) {
   const LayerOptions defaults;
   std::string text;
@@ -68,12 +71,19 @@ std::string text_of(const std::vector<LayerOptions>& layers, const std::string& 
   return text + indent.substr(2) + "]";
 }
 
-/// An empty value that is also the default says nothing to a reader.
+/// An empty value that is also the default says nothing to a reader. An empty one that is not the
+/// default must be written: without it the default would come back.
 bool says_nothing(const std::string& value, const std::string& preset) {
   return value == preset && (value == "\"\"" || value == "[]");
 }
 
-/// The text of a job, key by key; keys of three parts gather in the inline table of their middle.
+/// The text of a job, key by key; keys of three parts gather in the inline table of their middle:
+///
+///   train.batch           [train]
+///   train.optimizer.kind  batch = 64
+///   train.optimizer.lr    optimizer = { kind = "sgd", lr = 0.1 }
+///
+/// Keys of one section, and of one table, must come one after the other, as they do in job_keys().
 class JobWriter {
  public:
   void add(const std::string& path, const std::string& value) {
@@ -112,10 +122,14 @@ class JobWriter {
   }
 
   std::string text_;
+  // Where the last key was; empty before the first, and outside of any inline table.
   std::string section_;
   std::string table_;
+  // What is in that table so far. It is written when the next key is somewhere else.
   std::string table_text_;
 };
+
+// ---- the reference: tables of docs/job.md, which a test compares with what is printed here
 
 /// One line of a Markdown table.
 template <class Owner>
@@ -131,7 +145,8 @@ std::string yes_or_no(bool value) {
   return value ? "yes" : "no";
 }
 
-/// What kinds/strategy_table.h says of the ways to train.
+/// What kinds/strategy_table.h says of the ways to train: a row for each, with its traits as yes or
+/// no.
 std::string strategy_reference() {
   std::string text =
       "\nStrategies:\n\n| `strategy.kind` | | all make every step together | a loss stops all | "
@@ -168,6 +183,7 @@ std::string table_of(const std::string& what, const Rows& rows) {
   return text;
 }
 
+/// The tables of the rooms that know the kinds.
 std::string kind_reference() {
   return table_of("Engines", engine_table()) +
          table_of("All-reduce algorithms", algorithm_table()) + table_of("Codecs", codec_table()) +

@@ -7,10 +7,35 @@
 #include <initializer_list>
 #include <sstream>
 
-#include "kernel/loaded_libraries.h"
-
 namespace cohort {
 namespace {
+
+struct Core {
+  std::string_view name;
+  Vectors vectors;
+};
+
+/// Cores of OpenBLAS for x86, by the widest vectors of their kernels.
+constexpr Core kCores[] = {
+    {"Katmai", Vectors::sse},        {"Coppermine", Vectors::sse},
+    {"Northwood", Vectors::sse},     {"Prescott", Vectors::sse},
+    {"Banias", Vectors::sse},        {"Atom", Vectors::sse},
+    {"Core2", Vectors::sse},         {"Penryn", Vectors::sse},
+    {"Dunnington", Vectors::sse},    {"Nehalem", Vectors::sse},
+    {"Athlon", Vectors::sse},        {"Opteron", Vectors::sse},
+    {"Opteron_SSE3", Vectors::sse},  {"Barcelona", Vectors::sse},
+    {"Bobcat", Vectors::sse},        {"Nano", Vectors::sse},
+    {"Sandybridge", Vectors::avx},   {"Bulldozer", Vectors::avx},
+    {"Piledriver", Vectors::avx},    {"Steamroller", Vectors::avx},
+    {"Excavator", Vectors::avx2},    {"Haswell", Vectors::avx2},
+    {"Zen", Vectors::avx2},          {"SkylakeX", Vectors::avx512},
+    {"Cooperlake", Vectors::avx512}, {"SapphireRapids", Vectors::avx512},
+};
+
+/// Best first. Products of float32 are the same for all cores with AVX-512, whose oldest every
+/// OpenBLAS that has any knows; and AMD's with AVX2 compute with Haswell's kernels too.
+constexpr Core kToAskFor[] = {
+    {"SkylakeX", Vectors::avx512}, {"Haswell", Vectors::avx2}, {"Sandybridge", Vectors::avx}};
 
 bool none_set(const GetVariable& get, std::initializer_list<const char*> names) {
   return std::none_of(names.begin(), names.end(),
@@ -19,8 +44,22 @@ bool none_set(const GetVariable& get, std::initializer_list<const char*> names) 
 
 }  // namespace
 
-Machine this_machine() {
-  return {this_cpu(), openblas_core(), openblas_knows};
+std::optional<Vectors> vectors_of_core(std::string_view core) {
+  for (const Core& known : kCores) {
+    if (known.name == core) return known.vectors;
+  }
+  return std::nullopt;
+}
+
+std::string better_core(const Cpu& cpu, std::string_view taken, const KnowsCore& knows) {
+  const auto now = vectors_of_core(taken);
+  if (!cpu.vectors || !now) return "";
+  for (const Core& core : kToAskFor) {
+    if (core.vectors > *now && core.vectors <= *cpu.vectors && knows(core.name)) {
+      return std::string(core.name);
+    }
+  }
+  return "";
 }
 
 std::vector<Setting> missing_settings(const Machine& machine, int threads, const GetVariable& get) {
@@ -42,7 +81,6 @@ std::optional<int> chosen_threads(const GetVariable& get) {
   return threads > 0 ? std::optional(threads) : std::nullopt;
 }
 
-// NAME=VALUE/INSTEAD_OF, separated by spaces.
 std::string to_mark(const std::vector<Setting>& settings) {
   std::string mark;
   for (const Setting& one : settings) {

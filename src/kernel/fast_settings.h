@@ -2,17 +2,20 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "base/get_variable.h"
-#include "kernel/cpu.h"
-#include "kernel/openblas_core.h"
+#include "kernel/machine.h"
+#include "os/this_process.h"
 
 namespace cohort {
 
 /// Some of what decides how fast a program computes is read from its environment when its libraries
-/// are loaded, before main. Here is which variables a process should have been started with.
+/// are loaded, before main. Here is which variables a process should have been started with; who
+/// starts it anew with them is kernel/program_start.h. All of it is pure: functions are given the
+/// machine and the environment.
 
+/// A variable that Cohort sets.
 struct Setting {
   std::string name;
   std::string value;
@@ -21,15 +24,17 @@ struct Setting {
   bool operator==(const Setting&) const = default;
 };
 
-/// What the choice depends on.
-struct Machine {
-  Cpu cpu;
-  std::string openblas_core;  ///< In use now; empty where the BLAS is another.
-  KnowsCore knows_core;
-};
+/// The vectors that the kernels of a core of OpenBLAS use; nothing for a name that is not of an x86
+/// core.
+std::optional<Vectors> vectors_of_core(std::string_view core);
 
-/// This process's.
-Machine this_machine();
+/// The core to ask for on `cpu` (OPENBLAS_CORETYPE) where OpenBLAS took `taken` by itself: the best
+/// that this OpenBLAS knows and the CPU can compute. Empty where `taken` is as good, or unknown.
+///
+/// OpenBLAS takes the core of the CPU it knows by its model number. A CPU that is newer than itself
+/// it takes for the oldest it has: 0.3.21 computes on a Xeon of model 207 with the SSE kernels of
+/// "Prescott", at a third of the speed.
+std::string better_core(const Cpu& cpu, std::string_view taken, const KnowsCore& knows);
 
 /// What its environment lacks. Nothing that the user has set is in it, whatever the value.
 /// - OPENBLAS_CORETYPE, where OpenBLAS took kernels below what the CPU can compute;
@@ -40,13 +45,13 @@ std::vector<Setting> missing_settings(const Machine& machine, int threads, const
 /// The threads that the user chose by OMP_NUM_THREADS.
 std::optional<int> chosen_threads(const GetVariable& get);
 
-/// The variable in which a process finds what was set for it or for one it comes from, so that it
-/// is not started anew for the same another time. A user who sets it, to anything else, forbids
-/// that.
+/// The mark: the variable in which a process finds what was set for it, or for one it comes from,
+/// so that it is not started anew for the same another time. A user who sets it to anything that is
+/// no settings ("off") forbids that a program is started anew at all.
 inline constexpr const char* kMark = "COHORT_KERNELS";
 
-/// The mark's value for `settings`, and what such a value says. Words that are no settings are
-/// passed over.
+/// The mark's value for `settings`: NAME=VALUE or NAME=VALUE/INSTEAD_OF each, separated by spaces;
+/// and what such a value says. Words that are no settings are passed over.
 std::string to_mark(const std::vector<Setting>& settings);
 std::vector<Setting> from_mark(const std::string& mark);
 

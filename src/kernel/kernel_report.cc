@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "kernel/loaded_libraries.h"
-
 namespace cohort {
 namespace {
 
@@ -33,6 +31,8 @@ std::string advice_to_set(const std::string& name, const std::string& value) {
                      value);
 }
 
+/// The advice depends on who chose the core: the user, whose word stands; nobody, so that setting
+/// the variable helps; or Cohort already, so that only another OpenBLAS does.
 std::optional<SlowKernel> slow_openblas(const Machine& machine, const KernelReport& report,
                                         const GetVariable& get) {
   const auto vectors = vectors_of_core(machine.openblas_core);

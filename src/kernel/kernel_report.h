@@ -9,7 +9,10 @@
 
 namespace cohort {
 
-/// What computes more slowly than it could, and what to do about it.
+/// What a process computes with, said three ways: to users in a line, to files as JSON, and with
+/// advice where something is slower than it could be. Nothing is changed here.
+
+/// What computes more slowly than it could, and what to do about it, each a part of a sentence.
 struct SlowKernel {
   std::string what;
   std::string advice;
@@ -25,11 +28,13 @@ struct KernelReport {
   std::vector<SlowKernel> slow;
 };
 
-/// Of any process: `machine` and the instruction set as its libraries say them.
+/// What oneDNN says of itself; both empty where it is not loaded.
 struct OneDnn {
   std::string isa;
   std::optional<Vectors> vectors;
 };
+
+/// Of any process, given what its libraries say and how many threads each worker computes with.
 KernelReport kernel_report(const Machine& machine, const OneDnn& onednn, int threads,
                            const GetVariable& get);
 

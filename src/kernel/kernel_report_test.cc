@@ -1,3 +1,5 @@
+// Proves what is said, and advised, about machines and environments that need not exist.
+
 #include "kernel/kernel_report.h"
 
 #include <gmock/gmock.h>

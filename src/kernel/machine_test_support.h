@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "base/get_variable.h"
 #include "kernel/fast_settings.h"
+#include "os/this_process.h"
 
 namespace cohort {
 

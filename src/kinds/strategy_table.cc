@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "base/rows.h"
+#include "base/names.h"
 
 namespace cohort {
 namespace {
 
 using Names = std::vector<std::string>;
+
+// What several rows have in common.
 
 constexpr StrategyTraits kInStep = {.lockstep = true,
                                     .loss_stops_all = true,
@@ -19,6 +21,8 @@ constexpr StrategyTraits kHandedOut = {.hands_out_work = true};
 /// All wait for the average, but make their steps alone.
 constexpr StrategyTraits kAveragedInStep = {
     .loss_stops_all = true, .moves_exactly = true, .resumes_to_the_byte = true};
+
+// Additions to the above.
 
 StrategyTraits with_servers(StrategyTraits traits) {
   traits.uses_servers = true;
@@ -45,7 +49,7 @@ Names joined(Names first, const Names& second) {
   return first;
 }
 
-/// What a way is told apart by, and how it behaves.
+/// A row of a kind that has several ways: what it is told apart by, and how it behaves.
 struct Way {
   std::string value;
   StrategyTraits traits;
@@ -178,6 +182,7 @@ StrategyWay way_of(const StrategyOptions& options) {
     check_known("strategy." + key, options.*member_of(key), ways_by(key));
   }
   StrategyWay way = *found;
+  // Workers that push changes of their parameters make steps alone in between.
   if (way.kind == "parameter-server" && options.push == "delta") {
     way.traits.lockstep = false;
     way.traits.loss_changes_nothing = false;

@@ -8,6 +8,13 @@
 
 namespace cohort {
 
+/// The ways of training together that there are: one row for each, the only place where it is
+/// written down which there are and how each behaves. Rows are data: they know nothing of how a
+/// strategy works, and everything that depends on the kind (which checks a job needs, whether the
+/// launcher stops all at a loss, what `cohort chaos` may demand of a run, the tables of
+/// docs/job.md) asks a trait, never a name. So a new way is a new row and its maker
+/// (strategy/make_strategy.cc).
+
 /// How a way of training together behaves, for all who must know it and need not know how it is
 /// done: the launcher, the loop, the checks of a job, the tests by faults.
 struct StrategyTraits {

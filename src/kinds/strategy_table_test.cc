@@ -1,3 +1,5 @@
+// Proves that the rows are complete and consistent, and that a job and its row find each other.
+
 #include "kinds/strategy_table.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// Which of several losses is to blame, in which words, and how often the lost are replaced.
+
 #include "launch/failure.h"
 
 #include <gmock/gmock.h>
@@ -8,6 +10,7 @@ namespace cohort {
 namespace {
 
 using ::testing::HasSubstr;
+using namespace std::chrono_literals;
 
 WorkerFailure lost_peer(int rank) {
   return {.rank = rank, .code = ErrorCode::peer_lost, .message = "rank 2 is gone"};
@@ -45,6 +48,41 @@ TEST(Failure, WrongUseIsTwoAndRetryIs138) {
   EXPECT_EQ(exit_code(ErrorCode::not_found), 2);
   EXPECT_EQ(exit_code(ErrorCode::timeout), 138);
   EXPECT_EQ(exit_code(ErrorCode::no_space), 1);
+}
+
+TEST(Failure, IsHopelessWhereANewProcessWouldMeetWithTheSame) {
+  EXPECT_TRUE(is_hopeless({.code = ErrorCode::diverged}));
+  EXPECT_TRUE(is_hopeless({.code = ErrorCode::no_space}));
+  EXPECT_FALSE(is_hopeless({.code = ErrorCode::io}));
+  EXPECT_FALSE(is_hopeless(lost_peer(1)));
+  EXPECT_FALSE(is_hopeless({.signal = SIGKILL, .code = ErrorCode::diverged}));
+}
+
+TEST(RestartBudgetTest, NoneAreAllowedWhereTheMostIsZero) {
+  EXPECT_FALSE(RestartBudget(0).take("worker 1", Clock::now()));
+}
+
+TEST(RestartBudgetTest, OnlyTheLastTenMinutesCount) {
+  RestartBudget budget(2);
+  const auto start = Clock::now();
+  EXPECT_TRUE(budget.take("worker 0", start));
+  EXPECT_TRUE(budget.take("worker 1", start + 5min));
+  EXPECT_FALSE(budget.take("worker 2", start + 9min));
+  EXPECT_TRUE(budget.take("worker 2", start + 11min));
+  EXPECT_EQ(budget.taken(), 3);
+}
+
+TEST(RestartBudgetTest, WhoDiesAgainSoonWaitsLongerAndLonger) {
+  RestartBudget budget(100);
+  const auto start = Clock::now();
+  EXPECT_EQ(*budget.take("worker 0", start), 0s);
+  EXPECT_EQ(*budget.take("worker 0", start + 1s), 1s);
+  EXPECT_EQ(*budget.take("worker 0", start + 3s), 2s);
+  EXPECT_EQ(*budget.take("worker 0", start + 6s), 4s);
+  EXPECT_EQ(*budget.take("server 0", start + 7s), 0s) << "another task starts at once";
+  for (int i = 0; i < 10; ++i) budget.take("worker 0", start + 8s);
+  EXPECT_EQ(*budget.take("worker 0", start + 9s), 30s);
+  EXPECT_EQ(*budget.take("worker 0", start + 5min), 0s);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "launch/stop_grace.h"
 
 namespace cohort {
 
@@ -140,6 +139,7 @@ std::optional<WorkerFailure> Groups::take_hopeless() {
   return std::exchange(hopeless_, std::nullopt);
 }
 
+/// New processes that do not say in time that they wait for a group.
 void Groups::end_absent() {
   for (const auto& [worker, deadline] : come_by_) {
     if (!deadline.passed() || !members_.has(worker) || members_.is_training(worker)) continue;
@@ -182,6 +182,7 @@ bool Groups::must_end() {
   return false;
 }
 
+/// A view without workers: who waits for a group ends when it reads it.
 void Groups::tell_the_end() {
   ended_ = true;
   control_.publish({.epoch = view().epoch + 1});
@@ -208,6 +209,7 @@ bool Groups::start_servers(const View& view) {
   return true;
 }
 
+// Who is sent away must find that when it reads the view, so it is said first.
 void Groups::publish(const View& view) {
   lost_in_view_ = false;
   movement_ = {};

@@ -16,10 +16,15 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "cluster/view.h"
+#include "cluster/membership.h"
 #include "launch/control/control_block.h"
 #include "launch/processes.h"
 #include "launch/requests.h"
+
+// Processes and requests for tests of the launcher. A process is a thread that does in the control
+// block what a worker or server of a run does there, and trains nothing. Before every step it asks
+// the test what becomes of it (FatePlan), so that a test can have two processes die at once, or one
+// fall silent while another is being replaced, again and again in the same way.
 
 namespace cohort {
 

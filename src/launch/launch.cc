@@ -5,16 +5,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <set>
 
 #include "base/fail.h"
 #include "base/log.h"
 #include "launch/groups.h"
-#include "launch/movement.h"
-#include "launch/restart_budget.h"
-#include "launch/slow_workers.h"
-#include "launch/stall_report.h"
-#include "launch/stop_grace.h"
+#include "launch/patience.h"
+#include "launch/stragglers.h"
 #include "launch/tasks.h"
 
 namespace cohort {
@@ -24,23 +20,14 @@ using namespace std::chrono_literals;
 
 // What a worker takes at most to notice that a peer is gone, and to say so.
 constexpr auto kGraceAfterFailure = 3s;
-constexpr std::int64_t kSettledStep = 20;
 // How soon a change is seen; shorter while all wait for this process.
 constexpr auto kTick = 50ms;
 constexpr auto kShortTick = 2ms;
 
-/// What would happen again to a new process.
-bool is_hopeless(const WorkerFailure& failure) {
-  if (failure.signal != 0) return false;
-  return failure.code != ErrorCode::io && failure.code != ErrorCode::peer_lost &&
-         failure.code != ErrorCode::timeout && failure.code != ErrorCode::cancelled;
-}
-
-std::string name_of(const ProcessPlan& plan) {
-  if (plan.ranks.empty()) return fmt::format("server {}", plan.servers.front());
-  return fmt::format("worker {}", plan.ranks.front());
-}
-
+/// The loop that launch.h describes. Three things decide when it ends: `waiting_` and the running
+/// processes (it goes on while there is one of either), and `end_by_`, which is set once the run
+/// shall end, whatever the reason: from then on nobody is replaced, and when the time is up all are
+/// ended.
 class Launcher {
  public:
   explicit Launcher(const Launch& launch)
@@ -80,6 +67,7 @@ class Launcher {
   bool is_one_process() const { return launch_.plans.size() == 1 && !launch_.plans[0].remote; }
   bool stopping() const { return result_.signal != 0; }
 
+  /// Whether those that still run are to be ended now.
   bool time_is_up() {
     if (!end_by_) return false;
     if (stop_at_once_) return true;
@@ -115,7 +103,7 @@ class Launcher {
 
   void regroup() {
     groups_.go_on();
-    if (groups_.trained()) waiting_.clear();
+    if (groups_.trained()) waiting_.clear();  // Nobody is needed any more.
     if (missing_wanted_) start_missing_workers();
     if (auto failure = groups_.take_hopeless()) {
       result_.failures.push_back(*failure);
@@ -131,6 +119,7 @@ class Launcher {
     hanging_by_.reset();
   }
 
+  /// Starts those whose time has come. One that cannot be made is tried again a second later.
   void start_waiting() {
     const auto now = Clock::now();
     for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
@@ -175,6 +164,7 @@ class Launcher {
     launch_.progress.say("stopping after this step; press Ctrl-C again to stop at once");
   }
 
+  /// See ControlBlock::may_head_for.
   void choose_last_step() {
     if (!launch_.regroups && !is_one_process()) {
       return control_.set_last_step(ControlBlock::kNoCommonStep);
@@ -245,6 +235,7 @@ class Launcher {
     launch_.status.write_tasks(groups_.view(), tasks_.list(groups_.view()));
   }
 
+  /// A process ended with tasks that were not done: that is survived, or ends the run.
   void note_loss(const Tasks::End& end) {
     std::vector<WorkerFailure> failures = end.failures;
     sort_by_cause(failures);
@@ -266,10 +257,10 @@ class Launcher {
     }
   }
 
-  /// False where it cannot be done without the task.
+  /// Plans another process for the task, or goes on without it. False where neither can be.
   bool replace(const ProcessPlan& plan, const WorkerFailure& cause) {
     const bool is_server = plan.ranks.empty();
-    const auto wait = budget_.take(name_of(plan), Clock::now());
+    const auto wait = budget_.take(task_name(plan), Clock::now());
     const bool enough_left = launch_.regroups && !is_server && cluster_.min_workers > 0 &&
                              groups_.members().present() >= cluster_.min_workers;
     if (!wait && !enough_left) return false;
@@ -284,7 +275,7 @@ class Launcher {
     if (!wait || is_server) return true;  // Servers are started with every group.
     ProcessPlan again = plan;
     ++again.epoch;
-    again.failpoints.clear();
+    again.failpoints.clear();  // Planted faults are of the first process only.
     waiting_.push_back({std::move(again), Clock::now() + *wait});
     return true;
   }
@@ -312,7 +303,7 @@ class Launcher {
       launch_.progress.say(*words);
     }
     launch_.progress.tick(live_workers());
-    name_slow_workers();
+    for (const std::string& words : slow_.look(control_)) launch_.progress.say(words);
     if (!launch_.regroups) note_states();
     if (groups_.trained() && !end_by_) {
       end_by_ = Deadline::in_seconds(cluster_.timeout_seconds);
@@ -350,20 +341,6 @@ class Launcher {
     }
   }
 
-  /// Says it once of each worker.
-  void name_slow_workers() {
-    std::vector<double> seconds;
-    for (const WorkerSlot& slot : control_.slots()) {
-      // The first steps touch memory for the first time and say little.
-      const bool settled = slot.state.load() == WorkerState::training &&
-                           slot.step.load(std::memory_order_relaxed) >= kSettledStep;
-      seconds.push_back(settled ? slot.step_seconds.load(std::memory_order_relaxed) : 0);
-    }
-    for (const SlowWorker& slow : slow_workers(seconds)) {
-      if (named_slow_.insert(slow.rank).second) launch_.progress.say(describe(slow));
-    }
-  }
-
   struct WaitingPlan {
     ProcessPlan plan;
     Clock::time_point when;
@@ -376,16 +353,16 @@ class Launcher {
   Groups groups_;
   RestartBudget budget_;
   StallReport stalls_;
+  SlowReport slow_;
   std::vector<WaitingPlan> waiting_;  // To be started when it is time.
   LaunchResult result_;
-  bool stop_at_once_ = false;
+  bool stop_at_once_ = false;    // It was asked for twice.
   bool missing_wanted_ = false;  // There was no number yet for all workers that are wanted.
-  std::set<int> named_slow_;
-  std::vector<int> everyone_;  // All workers there may be.
+  std::vector<int> everyone_;    // All workers there may be.
   Movement movement_;
-  std::optional<Deadline> end_by_;
-  std::optional<StopGrace> grace_;  // Where there is something to save before that.
-  std::optional<Deadline> hanging_by_;
+  std::optional<Deadline> end_by_;      // Set once the run shall end.
+  std::optional<StopGrace> grace_;      // Where there is something to save before that.
+  std::optional<Deadline> hanging_by_;  // Of threads of which one has failed.
 };
 
 }  // namespace

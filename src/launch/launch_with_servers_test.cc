@@ -1,4 +1,5 @@
-// As launch_test.cc, with servers.
+// As launch_test.cc, with two servers: servers are started anew with every group, and their loss is
+// a new group like any other.
 
 #include <gmock/gmock.h>
 

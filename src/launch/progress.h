@@ -9,10 +9,13 @@
 
 namespace cohort {
 
-/// What a user sees of a run: on a terminal one line that is written over, otherwise a plain line
-/// now and then, or JSON lines. Reads the chief's slot of the control block.
+/// What a user sees of a run, on standard output: on a terminal one line that is written over ten
+/// times a second, otherwise a plain line every two seconds, or JSON lines (RunOptions::json_log),
+/// or nothing (RunOptions::quiet). It reads the chief's slot of the control block, so it costs the
+/// workers nothing. For the launcher's thread.
 class Progress {
  public:
+  /// `workers`: that the run was started with. `control` outlives it.
   Progress(const RunOptions& options, const ControlBlock& control, int workers);
 
   /// A sentence for the user.
@@ -35,7 +38,7 @@ class Progress {
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_ = Clock::now();
   std::int64_t shown_step_ = -1;
-  bool open_line_ = false;
+  bool open_line_ = false;  // The cursor stands at the end of a line that is written over.
 };
 
 }  // namespace cohort

@@ -1,3 +1,5 @@
+// What is said to the user, caught from standard output.
+
 #include "launch/progress.h"
 
 #include <gmock/gmock.h>

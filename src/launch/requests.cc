@@ -9,9 +9,9 @@
 
 #include "base/fail.h"
 #include "base/files.h"
-#include "base/json_text.h"
+#include "base/integers.h"
+#include "base/json.h"
 #include "base/log.h"
-#include "base/parse_integer.h"
 
 namespace cohort {
 namespace {

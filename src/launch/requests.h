@@ -34,12 +34,19 @@ class Requests {
   virtual void answer(const std::string& text) = 0;
 };
 
-/// The requests of a run in its own process: signals (Ctrl-C, SIGTERM, SIGUSR1, SIGHUP), and the
-/// file `control/workers` of the run folder, which ask_for_workers() writes and whose answer is
-/// `control/answer`. Without a run folder there are only signals.
+/// The requests of a run in its own process. Without a run folder there are only signals.
+///
+///   way                         request                         answer
+///   SIGINT (Ctrl-C), SIGTERM,   stop; a second signal: at once  –
+///   SIGUSR1, SIGHUP
+///   file control/workers        that many workers               file control/answer
+///
+/// The files are of the run folder, and ask_for_workers() is their other end. Each is written whole
+/// under another name and then renamed; the reader removes the request, the asker an old answer.
 class UserRequests : public Requests {
  public:
-  /// Make it before other threads start; see SignalWatch.
+  /// Make it before other threads start; see SignalWatch. Forgets what an earlier run in the folder
+  /// was asked.
   explicit UserRequests(std::filesystem::path run_dir);
 
   std::optional<RunRequest> wait(std::chrono::milliseconds at_most) override;

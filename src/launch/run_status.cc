@@ -25,7 +25,7 @@ void RunStatus::write_tasks(const View& view, const std::vector<Task>& tasks) {
   try {
     write_file_atomically(run_dir_ / "tasks.json", all.dump(2), Sync::no);
   } catch (const Error& error) {
-    log_warn("{}", error.what());  // A full disk must not end a run that only wants to tell of it.
+    log_warn("{}", error.what());
   }
 }
 
@@ -39,7 +39,7 @@ void RunStatus::happened(const std::string& event, nlohmann::json details) {
     using Json = nlohmann::ordered_json;
     write_all(file.get(), line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n", path);
   } catch (const Error& error) {
-    log_warn("{}", error.what());  // As above.
+    log_warn("{}", error.what());
   }
 }
 

@@ -1,10 +1,23 @@
 #pragma once
 
+#include <cohort/job.h>
+
 #include <memory>
 
-#include "cluster/store.h"
-#include "cluster/view.h"
+#include "cluster/membership.h"
+#include "cluster/tcp_store.h"
+#include "launch/control/control_block.h"
 #include "transport/engine.h"
+
+// A worker's end of the groups (launch/groups.h is the launcher's): with whom it trains, and how it
+// comes from one group to the next.
+//
+//   first() ──► view ──► join(view) ──► trains ──► next(epoch, steps) ──► view ──► …
+//                 │                                        │
+//                 └── it is not in the view: it ends  ◄────┘
+//
+// All calls come from the worker's own thread. first() and next() wait without a deadline: the
+// launcher has its reasons, and takes its workers along when it dies.
 
 namespace cohort {
 
@@ -29,11 +42,79 @@ class Seat {
   /// What the workers of one group have in common.
   struct Group {
     std::unique_ptr<Store> store;
-    std::unique_ptr<Engine> engine;  // Uses the store, so it goes first.
+    std::unique_ptr<Engine> engine;  ///< Uses the store, so it is destroyed first.
     bool watched = false;            ///< Waiting in the store ends when one of the group is lost.
   };
-  /// All workers of the group come together.
+  /// All workers of the group come together. Throws Error where one does not come in time.
   virtual Group join(const View& view, Deadline deadline) = 0;
+};
+
+/// What the tasks of one group say to each other in the store, apart from other groups (their keys
+/// begin with "group/<epoch>/"). Waiting there ends when the group is broken. Both arguments
+/// outlive it.
+std::unique_ptr<Store> group_store(Store& store, const ControlBlock& control, std::int64_t epoch);
+
+/// A worker whose launcher forms groups: it is told of them by the control channel, and tells in
+/// its slot when it waits for one. All that is given outlives it.
+class RegroupingSeat : public Seat {
+ public:
+  struct Options {
+    const ClusterOptions& cluster;
+    int worker = 0;
+    std::int64_t first_epoch = 1;  ///< The group it waits for first.
+    int cores = 1;                 ///< Of this host, that its workers may use.
+  };
+
+  RegroupingSeat(const Options& options, const ControlBlock& control, TcpStore& store)
+      : options_(options), control_(control), slot_(control.slot(options.worker)), store_(store) {}
+
+  int worker() const override { return options_.worker; }
+  View first() override;
+  bool has_next() const override { return true; }
+  View next(std::int64_t after, std::int64_t step) override;
+  Group join(const View& view, Deadline deadline) override;
+
+ private:
+  View wait_for(std::int64_t epoch);
+
+  Options options_;
+  const ControlBlock& control_;
+  WorkerSlot& slot_;
+  TcpStore& store_;
+};
+
+/// A worker of the only group there is: threads of one process, or launchers of several hosts. When
+/// that group breaks the worker ends; its launcher may start all of it again.
+class OnlySeat : public Seat {
+ public:
+  struct Options {
+    std::int64_t epoch = 1;  ///< Counts how often the group was started.
+    bool watched = false;    ///< See Seat::Group.
+  };
+
+  /// `engine` says which rank of how many this worker has.
+  OnlySeat(const Options& options, std::unique_ptr<Engine> engine, const ControlBlock& control,
+           Store& store)
+      : options_(options),
+        rank_(engine->rank()),
+        world_(engine->world()),
+        engine_(std::move(engine)),
+        control_(control),
+        store_(store) {}
+
+  int worker() const override { return rank_; }
+  View first() override;
+  bool has_next() const override { return false; }
+  View next(std::int64_t after, std::int64_t step) override;
+  Group join(const View& view, Deadline deadline) override;
+
+ private:
+  Options options_;
+  int rank_;
+  int world_;
+  std::unique_ptr<Engine> engine_;  // Until join(), which can be called once.
+  const ControlBlock& control_;
+  Store& store_;
 };
 
 }  // namespace cohort

@@ -48,12 +48,16 @@ bool is_done(const TaskSlot& slot) {
 
 Tasks::Tasks(Options options) : options_(std::move(options)), oom_kills_(out_of_memory_kills()) {}
 
+/// The slot whose heartbeats are the process'. Of threads, that of the first worker.
 TaskSlot& Tasks::slot_of(const ProcessPlan& plan) const {
   const ControlBlock& control = options_.control;
   if (plan.ranks.empty()) return control.server(plan.servers.front());
   return control.slot(plan.ranks.front());
 }
 
+// What a task of the same number has said before must not be taken for what the new one says.
+// Counts that go on (steps, samples, results) stay. The state comes last: from then on the slot is
+// the new task's.
 void Tasks::clear_slots(const ProcessPlan& plan) const {
   for (const int worker : plan.ranks) {
     WorkerSlot& slot = options_.control.slot(worker);
@@ -112,6 +116,8 @@ std::vector<Tasks::End> Tasks::reap() {
   return ends;
 }
 
+// What the task says of itself is nearest to the cause; then what this process knows because it
+// ended the task; then what the kernel says.
 WorkerFailure Tasks::describe_end(const TaskSlot& slot, const Processes::End& end) const {
   const Task& task = tasks_[end.index];
   WorkerFailure failure;
@@ -134,6 +140,8 @@ WorkerFailure Tasks::describe_end(const TaskSlot& slot, const Processes::End& en
   return failure;
 }
 
+// Where this process was stopped itself (a debugger, a suspended machine), all others look silent:
+// their time begins anew.
 std::vector<std::string> Tasks::end_silent(Clock::time_point now) {
   const bool was_stopped = now - std::exchange(last_look_, now) > kOwnSilence;
   std::vector<std::string> words;
@@ -159,16 +167,11 @@ std::optional<std::string> Tasks::look_at(std::size_t index, Clock::time_point n
     return fmt::format(
         "{} (pid {}) has given no sign of life for {:.0f} s; after {:.0f} s it is "
         "declared lost",
-        name_of(task), options_.processes.pid(index), seconds, cluster.silence_lost_seconds);
+        task_name(task.plan), options_.processes.pid(index), seconds, cluster.silence_lost_seconds);
   } else if (seconds < 1 && std::exchange(task.warned, false)) {
-    return fmt::format("{} (pid {}) is back", name_of(task), options_.processes.pid(index));
+    return fmt::format("{} (pid {}) is back", task_name(task.plan), options_.processes.pid(index));
   }
   return std::nullopt;
-}
-
-std::string Tasks::name_of(const Task& task) const {
-  if (task.plan.ranks.empty()) return fmt::format("server {}", task.plan.servers.front());
-  return fmt::format("worker {}", task.plan.ranks.front());
 }
 
 void Tasks::end_worker(int worker, const std::string& reason) {

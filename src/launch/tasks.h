@@ -9,25 +9,36 @@
 #include <vector>
 
 #include "launch/control/control_block.h"
-#include "launch/control/pulse.h"
+#include "launch/control/heartbeat.h"
 #include "launch/failure.h"
 #include "launch/processes.h"
 #include "launch/run_status.h"
 
 namespace cohort {
 
-/// The processes of a run: started, watched for signs of life, and when they end badly described.
+/// The processes of a run as the launcher thinks of them: started, watched for signs of life, and
+/// when they end badly described. It decides nothing: whether a lost task is replaced is the
+/// launcher's business, who trains with whom that of Groups.
+///
+/// How a process ended is put together from two sides. The kernel says that it ended, and how; its
+/// slot in the control block says how far its tasks had come and what they themselves call the
+/// reason. A task has ended well only where its slot says `done`: an exit code alone says nothing.
+/// For the launcher's thread.
 class Tasks {
  public:
+  /// All of it outlives the object.
   struct Options {
     const ClusterOptions& cluster;
     ControlBlock& control;
     Processes& processes;
+    /// Where a process' output goes, to be named when it is lost; may be empty.
     std::function<std::filesystem::path(const ProcessPlan& plan)> log_of;
   };
 
   explicit Tasks(Options options);
 
+  /// Clears the slots of its tasks and starts the process. Throws Error where none can be made; the
+  /// slots are clear then all the same.
   void start(const ProcessPlan& plan);
 
   struct End {
@@ -51,19 +62,19 @@ class Tasks {
   std::size_t running() const { return options_.processes.running(); }
   std::size_t running_servers() const;
   bool runs_worker(int worker) const;
+  /// Those that run, for tasks.json.
   std::vector<RunStatus::Task> list(const View& view) const;
 
  private:
   struct Task {
     ProcessPlan plan;
     Pulse pulse;
-    bool warned = false;
+    bool warned = false;             ///< Of its silence, which has not ended since.
     std::string ended_because = {};  ///< By this process; empty: it was not.
   };
 
   bool ended_well(const TaskSlot& slot) const;
   TaskSlot& slot_of(const ProcessPlan& plan) const;
-  std::string name_of(const Task& task) const;
   void clear_slots(const ProcessPlan& plan) const;
   WorkerFailure describe_end(const TaskSlot& slot, const Processes::End& end) const;
   std::optional<std::string> look_at(std::size_t index, Clock::time_point now);
@@ -72,7 +83,7 @@ class Tasks {
   std::vector<Task> tasks_;  // By the processes' indices.
   bool ended_all_ = false;
   Clock::time_point last_look_ = Clock::now();
-  std::int64_t oom_kills_;
+  std::int64_t oom_kills_;  // The kernel's count when processes were last reaped.
 };
 
 }  // namespace cohort

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <variant>
 
-#include "model/layers/layer_table.h"
+#include "model/layers/layer.h"
 
 namespace cohort {
 namespace {
@@ -16,6 +16,7 @@ using PlanJson = nlohmann::ordered_json;
 constexpr std::size_t kMostLayers = 10'000;
 constexpr std::int64_t kLargestOption = 1'000'000'000;
 
+/// A member of LayerOptions, by its type; strings and nested layers are handled apart.
 using LayerField = std::variant<std::int64_t LayerOptions::*, bool LayerOptions::*,
                                 std::optional<double> LayerOptions::*>;
 
@@ -24,6 +25,8 @@ struct NamedField {
   LayerField field;
 };
 
+/// Every option of every type, in the order they are written. Which of them a type reads is in its
+/// LayerType::keys, so a new option needs a line here and a key there.
 const std::vector<NamedField>& layer_fields() {
   static const std::vector<NamedField> fields = {
       {"out", &LayerOptions::out},       {"kernel", &LayerOptions::kernel},
@@ -90,6 +93,7 @@ std::vector<LayerOptions> read_layers(const JsonFields& fields, const char* key)
   return layers;
 }
 
+/// The shapes in the text must be those of the plan, which was made of types and options alone.
 void check_shapes(const JsonFields& fields, const char* key, const std::vector<LayerPlan>& plans) {
   const auto entries = fields.objects(key, kMostLayers);
   for (std::size_t i = 0; i < entries.size(); ++i) {

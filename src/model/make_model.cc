@@ -3,9 +3,7 @@
 #include <mutex>
 
 #include "base/fail.h"
-#include "model/layers/layer_sequence.h"
-#include "model/presets.h"
-#include "model/torchscript_model.h"
+#include "model/layers/basic_layers.h"
 
 namespace cohort {
 namespace {
@@ -26,7 +24,8 @@ void check_one_source(const ModelOptions& options) {
   }
 }
 
-// Torch draws first weights from one generator of the process; replicas may be made by threads.
+/// Torch draws first weights from one generator of the process, and replicas may be made by
+/// threads: held from seeding it to the last weight.
 std::mutex random_numbers;
 
 std::unique_ptr<Model> make_own(const ModelOptions& options, std::uint64_t seed) {
@@ -35,6 +34,25 @@ std::unique_ptr<Model> make_own(const ModelOptions& options, std::uint64_t seed)
   auto model = options.make();
   if (!model) fail(ErrorCode::invalid, "the job's model.make returned no model");
   return model;
+}
+
+/// Where a layer's weights are applied anew: the pixels of an image, the positions of a sequence.
+double positions(const Shape& output) {
+  double count = 1;
+  if (output.is_sequence()) count = static_cast<double>(output.sizes[0]);
+  if (output.is_image()) count = static_cast<double>(output.sizes[1] * output.sizes[2]);
+  return count;
+}
+
+/// Tokens are looked up in a table, which multiplies nothing.
+double work_of(const std::vector<LayerPlan>& plans) {
+  double sum = 0;
+  for (const LayerPlan& plan : plans) {
+    const bool looked_up = plan.input.tokens;
+    if (!looked_up) sum += static_cast<double>(plan.weights) * positions(plan.output);
+    sum += work_of(plan.nested);
+  }
+  return sum;
 }
 
 }  // namespace
@@ -56,6 +74,11 @@ std::vector<LayerPlan> plan_model(const ModelOptions& options, const DataSpec& s
 
 std::unique_ptr<Model> make_layers(const std::vector<LayerPlan>& plans) {
   return wrap(std::make_shared<LayerSequence>(plans));
+}
+
+std::optional<double> multiply_adds(const ModelOptions& options, const DataSpec& spec) {
+  if (options.make || !options.torchscript.empty()) return std::nullopt;
+  return work_of(plan_model(options, spec));
 }
 
 }  // namespace cohort

@@ -1,10 +1,13 @@
+// Proves that every preset and type of layer makes a model that runs forward and back, with torch's
+// names, first weights and numbers (against torch::nn::Sequential); that whatever is wrong with a
+// network is said by number and shape before a tensor is made; and what a sample costs.
 #include "model/make_model.h"
 
 #include <gmock/gmock.h>
 
 #include "base/fail.h"
 #include "model/functions/function_test_tools.h"
-#include "model/layers/layer_table.h"
+#include "model/layers/layer.h"
 
 namespace cohort {
 namespace {
@@ -256,6 +259,37 @@ TEST(MakeModel, CallsAProgramsOwnFunctionWithTorchSeeded) {
   options.make = [] { return wrap(std::make_shared<torch::nn::LinearImpl>(784, 10)); };
   const auto first = make_model(options, kDigits, 3), second = make_model(options, kDigits, 3);
   EXPECT_TRUE(first->parameters()[0].tensor.equal(second->parameters()[0].tensor));
+}
+
+const DataSpec kWords{.input_shape = {16}, .tokens = true, .vocabulary = 50, .outputs = 50};
+
+TEST(MultiplyAdds, OfLinearLayersAreTheirWeights) {
+  EXPECT_EQ(multiply_adds({.preset = "mlp", .hidden = {256}}, kDigits), 784.0 * 256 + 256 * 10);
+}
+
+TEST(MultiplyAdds, AConvolutionsWeightsCountAtEveryPixel) {
+  const ModelOptions model{.layers = {{.type = "conv2d", .out = 8, .kernel = 3},
+                                      {.type = "relu"},
+                                      {.type = "flatten"},
+                                      {.type = "linear", .out = 10}}};
+  EXPECT_EQ(multiply_adds(model, kDigits), 9.0 * 8 * 26 * 26 + 8 * 26 * 26 * 10.0);
+}
+
+TEST(MultiplyAdds, ABranchCountsAndATableOfWordsDoesNot) {
+  const ModelOptions plain{
+      .layers = {{.type = "conv2d", .out = 8, .kernel = 1},
+                 {.type = "residual", .layers = {{.type = "conv2d", .out = 8, .kernel = 1}}},
+                 {.type = "flatten"},
+                 {.type = "linear", .out = 10}}};
+  EXPECT_EQ(multiply_adds(plain, kDigits), (8.0 + 64 + 8 * 10) * 28 * 28);
+  const ModelOptions words{
+      .layers = {{.type = "embedding", .out = 4}, {.type = "linear", .out = 50}}};
+  EXPECT_EQ(multiply_adds(words, kWords), 4.0 * 50 * 16);
+}
+
+TEST(MultiplyAdds, OfAProgramsOwnModelAreNotKnown) {
+  EXPECT_EQ(multiply_adds({.make = [] { return nullptr; }}, kDigits), std::nullopt);
+  EXPECT_EQ(multiply_adds({.torchscript = "model.pt"}, kDigits), std::nullopt);
 }
 
 }  // namespace

@@ -1,8 +1,13 @@
-#include "model/presets.h"
-
+// Presets: lists of layers with the sizes that a job may change. Nothing after this file knows that
+// there was one.
+//
+//   mlp        flatten, (linear, relu) for each of `hidden` [512, 256], linear
+//   lenet      (conv 32, relu, pool), (conv 64, relu, pool), linear 128, relu, linear
+//   resnet8    conv, batch norm, relu; three residuals of `width` 16, 32, 64; average, linear
+//   gpt-mini   embedding, `depth` 4 transformers of `width` 256 and `heads` 4, layer norm, linear
 #include "base/fail.h"
-#include "base/nearest_name.h"
-#include "model/layers/shape.h"
+#include "base/names.h"
+#include "model/make_model.h"
 
 namespace cohort {
 namespace {
@@ -19,6 +24,7 @@ LayerOptions conv3x3(std::int64_t out, std::int64_t stride = 1, bool bias = true
   return {.type = "conv2d", .out = out, .kernel = 3, .stride = stride, .padding = 1, .bias = bias};
 }
 
+/// What the job gives for `key`, or the preset's own where it gives nothing (0).
 std::int64_t positive_or(std::int64_t given, std::int64_t preset, const char* key) {
   if (given < 0)
     fail(ErrorCode::invalid, "model.{} = {} is not possible; 1 or more is", key, given);
@@ -51,6 +57,7 @@ Layers lenet(const ModelOptions&, const DataSpec& spec) {
           pool,        simple("flatten"), linear(128), simple("relu"), linear(spec.outputs)};
 }
 
+/// Each residual after the first has half the side and twice the channels.
 Layers resnet8(const ModelOptions& options, const DataSpec& spec) {
   require_images(spec, "resnet8");
   auto width = positive_or(options.width, 16, "width");

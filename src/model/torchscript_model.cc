@@ -1,15 +1,13 @@
-#include "model/torchscript_model.h"
-
 #include <torch/script.h>
 
-#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/files.h"
+#include "model/make_model.h"
 
 namespace cohort {
 namespace {
 
-/// Of a torch message only the first line is said: the rest is a stack trace.
+/// Only the first line of a torch message is shown: the rest is a stack trace.
 [[noreturn]] void fail_to_read(const std::string& path, const std::string& message) {
   fail(ErrorCode::corrupt,
        "{} is not a TorchScript file that can be read ({}); torch.jit.script(model).save(\"…\") "
@@ -17,6 +15,8 @@ namespace {
        path, excerpt(message.substr(0, message.find('\n')), 200));
 }
 
+/// A scripted module as a Model. Parameters that require no gradient are not shown at all: nobody
+/// trains them, and they stay as the file has them.
 class TorchScriptModel : public Model {
  public:
   TorchScriptModel(torch::jit::Module module, std::string path)
@@ -53,7 +53,8 @@ class TorchScriptModel : public Model {
   std::string path_;
 };
 
-torch::jit::Module load(const std::string& path) {
+/// Torch's exceptions end here: what leaves is an Error that names the file.
+torch::jit::Module load_module(const std::string& path) {
   try {
     const InputFile is_one(path);
   } catch (const Error& error) {
@@ -73,7 +74,7 @@ torch::jit::Module load(const std::string& path) {
 }  // namespace
 
 std::unique_ptr<Model> load_torchscript(const std::string& path) {
-  auto model = std::make_unique<TorchScriptModel>(load(path), path);
+  auto model = std::make_unique<TorchScriptModel>(load_module(path), path);
   const auto parameters = model->parameters();
   if (parameters.empty()) {
     fail(ErrorCode::unsupported, "the model of {} has no parameter to train", path);

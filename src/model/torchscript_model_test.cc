@@ -1,10 +1,11 @@
-#include "model/torchscript_model.h"
-
+// Proves that a TorchScript file is trained like any other model, and that a missing, broken or
+// empty one is named. The files are written by torch itself, into a temporary folder.
 #include <gmock/gmock.h>
 #include <torch/script.h>
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "model/make_model.h"
 
 namespace cohort {
 namespace {

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "base/fail.h"
-#include "base/rows.h"
+#include "base/names.h"
 
 namespace cohort {
 namespace {

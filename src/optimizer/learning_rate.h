@@ -8,6 +8,11 @@
 
 namespace cohort {
 
+/// The learning rate of every step, a pure function of the job and the step's number: workers need
+/// not tell each other, and a resumed run goes on as if it had never stopped.
+///
+///   rate = schedule(step) * warm-up(step) * workers (where asked for) * decay_of_rate(step)
+
 /// A way in which the rate changes.
 struct ScheduleRow {
   std::string name;
@@ -16,7 +21,9 @@ struct ScheduleRow {
 };
 std::vector<ScheduleRow> schedule_table();
 
-/// The learning rate of step `step` (the first is 0) of `total_steps`.
+/// The learning rate of step `step` (the first is 0) of `total_steps`, but for decay_of_rate(). The
+/// warm-up grows linearly over the first warmup_steps steps, and the schedule does not wait for its
+/// end, except the cosine, which begins there.
 double learning_rate(const ScheduleOptions& schedule, double base_lr, std::int64_t step,
                      std::int64_t total_steps, std::int64_t workers);
 

@@ -1,3 +1,6 @@
+// Proves the rate of single steps against numbers worked out by hand, and which schedules are
+// refused.
+
 #include "optimizer/learning_rate.h"
 
 #include <cohort/error.h>

@@ -1,14 +1,18 @@
 #include "optimizer/optimizer.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/fail.h"
-#include "base/rows.h"
+#include "base/names.h"
+#include "base/vectorize.h"
 #include "optimizer/optimizer_kernels.h"
 
 namespace cohort {
 namespace {
 
+// As torch has them where a job says nothing.
 constexpr double kAdamEpsilon = 1e-8;
 constexpr double kAdagradEpsilon = 1e-10;
 
@@ -35,6 +39,7 @@ void check_sizes(const Optimizer& optimizer, std::span<const float> parameters,
   }
 }
 
+/// p -= lr * share * (g + decay * p).
 class Sgd final : public Optimizer {
  public:
   explicit Sgd(const OptimizerOptions& options) : options_(options) {}
@@ -53,6 +58,7 @@ class Sgd final : public Optimizer {
   const OptimizerOptions options_;
 };
 
+/// SGD with a velocity, plain or Nesterov's.
 class Momentum final : public Optimizer {
  public:
   explicit Momentum(const OptimizerOptions& options) : options_(options) {}
@@ -104,6 +110,8 @@ class Adam final : public Optimizer {
   }
 
  private:
+  /// Step size and root have the correction of the bias in them, which the zeroes that the moments
+  /// begin with bring: 1 - beta^step, by the number of updates.
   AdamScalars scalars_of(const UpdateScalars& scalars) const {
     const auto step = static_cast<double>(scalars.step);
     const double first_correction = 1 - std::pow(options_.beta1, step);
@@ -126,6 +134,7 @@ class Adam final : public Optimizer {
   const bool decoupled_;
 };
 
+/// Steps by the root of the sum of all squares so far.
 class Adagrad final : public Optimizer {
  public:
   explicit Adagrad(const OptimizerOptions& options) : options_(options) {}
@@ -164,6 +173,8 @@ void check_beta(std::string_view name, double value) {
   }
 }
 
+/// What make_optimizer() demands of every kind alike: a number that a kind does not read must make
+/// sense, too.
 void check_numbers(const OptimizerOptions& options) {
   check_not_negative("lr", options.lr);
   check_not_negative("momentum", options.momentum);
@@ -174,6 +185,18 @@ void check_numbers(const OptimizerOptions& options) {
   check_beta("beta2", options.beta2);
   if (options.nesterov && options.momentum == 0) {
     fail(ErrorCode::invalid, "optimizer nesterov needs a momentum above 0");
+  }
+}
+
+constexpr std::size_t kSquareLanes = 32;
+
+// Independent lanes, because the compiler may not reorder a sum of floats by itself.
+COHORT_VECTORIZE void add_squares(double* lanes, const float* values, std::size_t count) {
+  for (std::size_t i = 0; i + kSquareLanes <= count; i += kSquareLanes) {
+    for (std::size_t lane = 0; lane < kSquareLanes; ++lane) {
+      const double value = values[i + lane];
+      lanes[lane] += value * value;
+    }
   }
 }
 
@@ -191,6 +214,7 @@ std::unique_ptr<Optimizer> make_adam(const OptimizerOptions& options) {
   return std::make_unique<Adam>(options, decoupled);
 }
 
+/// An optimizer is a row here: all that others know of it is read from these.
 struct RowAndRule : OptimizerRow {
   std::unique_ptr<Optimizer> (*make)(const OptimizerOptions& options);
 };
@@ -216,6 +240,22 @@ const std::vector<RowAndRule>& optimizer_rows() {
 }
 
 }  // namespace
+
+double sum_of_squares(std::span<const float> values) {
+  std::array<double, kSquareLanes> lanes{};
+  add_squares(lanes.data(), values.data(), values.size());
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  for (std::size_t i = values.size() / kSquareLanes * kSquareLanes; i < values.size(); ++i) {
+    sum += static_cast<double>(values[i]) * values[i];
+  }
+  return sum;
+}
+
+double clip_scale(double norm, double clip_norm) {
+  if (clip_norm <= 0) return 1;
+  return std::min(1.0, clip_norm / (norm + 1e-6));
+}
 
 std::vector<OptimizerRow> optimizer_table() {
   return {optimizer_rows().begin(), optimizer_rows().end()};

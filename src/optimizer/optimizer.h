@@ -10,6 +10,10 @@
 
 namespace cohort {
 
+/// Update rules: how parameters move by gradients. A rule works on spans of floats, so any part of
+/// the flat space can be updated by whoever owns that part: a worker its share of a region, a
+/// server its shard. A rule makes of a whole, to the bit, what it makes of its parts.
+
 /// What a step's update needs besides the numbers themselves.
 ///
 /// An update may be only a *share* of a step, because a part of the step's batch made it. Its
@@ -26,8 +30,8 @@ struct UpdateScalars {
 };
 
 /// A rule that updates floats in place in one pass. It has no state of its own: what it remembers
-/// (momentum, moments) are *slots*, one more flat buffer each, which the caller owns. So any part
-/// of the flat space can be updated by whoever owns that part. Thread-safe.
+/// (momentum, moments) are *slots*, one more flat buffer each, which the caller owns, keeps zero
+/// before the first update and writes to checkpoints. Thread-safe.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -35,12 +39,24 @@ class Optimizer {
   /// Names of the slots, as checkpoints call them: {} for plain SGD, {"momentum"}, {"m", "v"}.
   virtual std::vector<std::string> slots() const = 0;
 
-  /// Updates parameters[i] by gradients[i] and slots[k][i] for all i. All have the same size.
-  /// Slots are zero before the first update.
+  /// Updates parameters[i] by gradients[i] and slots[k][i] for all i. All spans have the same size,
+  /// slots come in the order of slots(); Error(invalid) otherwise. None may overlap another.
   virtual void update(std::span<float> parameters, std::span<const float> gradients,
                       std::span<const std::span<float>> slots,
                       const UpdateScalars& scalars) const = 0;
 };
+
+/// Clipping, which a caller does before the update by UpdateScalars::gradient_scale: the squares of
+/// all gradients of the step are summed, each owner's part first, and clip_scale() of the root is
+/// what every part is multiplied by.
+
+/// The sum of squares, in double, in an order that depends on the size only.
+double sum_of_squares(std::span<const float> values);
+
+/// What gradients of this norm are multiplied by so that it is at most `clip_norm`; 1 where
+/// clipping is off (0). The same small number as torch's clip_grad_norm_ keeps the division
+/// defined.
+double clip_scale(double norm, double clip_norm);
 
 /// The same rule for whoever gets gradients to which momentum is applied already. Weight decay then
 /// no longer goes through the velocity, which adds up 1/(1-momentum) of it.

@@ -12,7 +12,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/unique_fd.h"
-#include "os/flush_output.h"
+#include "os/this_process.h"
 
 namespace cohort {
 namespace {
@@ -23,6 +23,7 @@ void redirect_output(const std::filesystem::path& log) {
   ::dup2(file.get(), STDERR_FILENO);
 }
 
+/// What a child does before anything of its own.
 void become_child(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // The parent died before the line above.

@@ -9,14 +9,20 @@
 
 namespace cohort {
 
-/// Processes forked from this one to do a part of its work. They cannot outlive it: the kernel
-/// kills them when this process ends in any way, and the destructor kills and reaps those that
-/// still run. They are in process groups of their own, so a Ctrl-C at the terminal reaches only
-/// this process, which decides what to do.
+/// Processes forked from this one to do a part of its work.
+///
+/// They cannot outlive it. Each asks the kernel, first of all, to be killed when its parent ends
+/// (PR_SET_PDEATHSIG), then looks whether the parent has ended before that, and exits if so; and
+/// the destructor kills and reaps those that still run. The kernel's promise is to the *thread*
+/// that forked: call start() on a thread that lives as long as the children shall.
+///
+/// They are in process groups of their own, so a Ctrl-C at the terminal reaches only this process,
+/// which decides what to do. All signals are unblocked in them, whatever this process watches
+/// (os/signal_watch.h). Not thread-safe.
 class ChildProcesses {
  public:
   struct End {
-    std::size_t index = 0;  ///< The how-manieth started one.
+    std::size_t index = 0;  ///< As start() returned it: 0 for the first that was started.
     pid_t pid = 0;
     int status = 0;  ///< As waitpid reports it.
     std::int64_t peak_rss_bytes = 0;
@@ -27,10 +33,11 @@ class ChildProcesses {
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;
 
-  /// Forks. The child runs `body`, which must not throw, and exits with what it returns, without
-  /// running the destructors and exit handlers of this program. Its standard output and error go to
-  /// `log`; where that is empty they stay as they are.
-  /// Returns its index, see End.
+  /// Forks. The child runs `body` and exits with what it returns, without running the destructors
+  /// and exit handlers of this program; where `body` throws it prints the exception's words and
+  /// exits with 1. Its standard output and error are appended to `log`; where that is empty they
+  /// stay as they are. Returns its index, see End. Throws Error(io) where there cannot be another
+  /// process.
   std::size_t start(const std::function<int()>& body, const std::filesystem::path& log);
 
   /// Those that ended since the last call. Does not wait.
@@ -52,7 +59,7 @@ class ChildProcesses {
     bool running = true;
   };
 
-  std::vector<Child> children_;
+  std::vector<Child> children_;  // All that were ever started, by index.
 };
 
 }  // namespace cohort

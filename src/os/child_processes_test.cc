@@ -1,3 +1,6 @@
+// Proves that children report how they ended, write their logs, and die with their parent or their
+// owner, whichever goes first.
+
 #include "os/child_processes.h"
 
 #include <gmock/gmock.h>

@@ -8,7 +8,10 @@
 
 namespace cohort {
 
-/// Held by one object at a time, of whichever process; the kernel takes it back from one that dies.
+/// A lock held by one object at a time, of whichever process of this host: one writer of a folder
+/// after the other. The kernel takes it back from a process that dies, and from an object that is
+/// destroyed. It binds only those who ask for it (flock). Another object of the same process
+/// counts as another holder; a process forked meanwhile keeps the lock held until it ends, too.
 class FileLock {
  public:
   /// Locks `file`, an empty one that stays behind. Waits for whoever holds it; throws an Error that
@@ -18,7 +21,7 @@ class FileLock {
            const std::function<bool()>& give_up = {});
 
  private:
-  UniqueFd fd_;
+  UniqueFd fd_;  // Closing it releases the lock.
 };
 
 }  // namespace cohort

@@ -1,3 +1,6 @@
+// Proves that a lock has one holder at a time, is waited for no longer than wanted, and does not
+// outlive a process.
+
 #include "os/file_lock.h"
 
 #include <cohort/error.h>

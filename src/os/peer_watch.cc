@@ -12,9 +12,8 @@ namespace cohort {
 
 namespace {
 
-UniqueFd open_pidfd(pid_t pid, int rank) {
-  // Debian 12's C library has no wrapper for this system call.
-  UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+UniqueFd watch_process(pid_t pid, int rank) {
+  UniqueFd fd = open_pidfd(pid);
   if (fd) return fd;
   if (errno != ESRCH) fail_errno(fmt::format("Cannot watch process {} of rank {}", pid, rank));
   throw Error(ErrorCode::peer_lost,
@@ -22,17 +21,21 @@ UniqueFd open_pidfd(pid_t pid, int rank) {
       .about_rank(rank);
 }
 
-/// A pidfd becomes readable when the process ends.
 bool has_ended(const pollfd& entry) {
   return entry.revents != 0;
 }
 
 }  // namespace
 
+// Debian 12's C library has no wrapper for this system call.
+UniqueFd open_pidfd(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
 PeerWatch::PeerWatch(const std::vector<pid_t>& pids) {
   for (int rank = 0; rank < static_cast<int>(pids.size()); ++rank) {
     const pid_t pid = pids[static_cast<std::size_t>(rank)];
-    pidfds_.push_back(pid == ::getpid() ? UniqueFd() : open_pidfd(pid, rank));
+    pidfds_.push_back(pid == ::getpid() ? UniqueFd() : watch_process(pid, rank));
   }
 }
 

@@ -1,3 +1,5 @@
+// Proves that a death is seen at once and by rank, before and after the parent has reaped it.
+
 #include "os/peer_watch.h"
 
 #include <cohort/error.h>

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/unique_fd.h"
+#include "os/peer_watch.h"
 
 extern char** environ;
 
@@ -51,12 +51,10 @@ class SpawnSettings {
 };
 
 pid_t start(const std::vector<std::string>& command, const SpawnSettings& settings) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const ExecWords words(command);
   pid_t pid = 0;
-  const int error = ::posix_spawnp(&pid, arguments[0], settings.actions(), settings.attributes(),
-                                   arguments.data(), environ);
+  const int error = ::posix_spawnp(&pid, command[0].c_str(), settings.actions(),
+                                   settings.attributes(), words.get(), environ);
   if (error == ENOENT) {
     fail(ErrorCode::unsupported, "there is no program {} on PATH", command[0]);
   }
@@ -64,8 +62,9 @@ pid_t start(const std::vector<std::string>& command, const SpawnSettings& settin
   return pid;
 }
 
+/// Whether the process, a child that is not reaped, ends before the deadline.
 bool ended_before(pid_t pid, Deadline deadline) {
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const UniqueFd process = open_pidfd(pid);
   if (!process) fail_errno("cannot watch a process");
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
@@ -95,7 +94,27 @@ std::string in_words(int status) {
                              : fmt::format("failed with exit code {}", WEXITSTATUS(status));
 }
 
+/// This program's file by its name, so that the process keeps its name too; where it was replaced
+/// meanwhile, the link to what is running.
+std::string program_file() {
+  const std::filesystem::path link = "/proc/self/exe";
+  std::error_code problem;
+  const std::filesystem::path file = std::filesystem::read_symlink(link, problem);
+  return !problem && std::filesystem::exists(file, problem) ? file : link;
+}
+
 }  // namespace
+
+ExecWords::ExecWords(std::vector<std::string> words) : words_(std::move(words)) {
+  for (std::string& word : words_) pointers_.push_back(word.data());
+  pointers_.push_back(nullptr);
+}
+
+void exec_this_program(std::vector<std::string> words, std::vector<std::string> environment) {
+  const ExecWords arguments(std::move(words));
+  const ExecWords variables(std::move(environment));
+  ::execve(program_file().c_str(), arguments.get(), variables.get());
+}
 
 void run_program(const std::vector<std::string>& command, const std::filesystem::path& folder,
                  Deadline deadline) {

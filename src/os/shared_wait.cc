@@ -7,13 +7,14 @@
 
 #include <climits>
 #include <ctime>
-#include <thread>
 
 namespace cohort {
 
 namespace {
 
-// Without FUTEX_PRIVATE_FLAG: the word may be mapped by several processes.
+// Returns at once where the word is no longer `expected`, otherwise when woken, interrupted or out
+// of time: the caller looks again in any case. Without FUTEX_PRIVATE_FLAG, since the word may be
+// mapped by several processes.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Duration at_most) {
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(at_most).count();
   timespec time{};
@@ -23,12 +24,6 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, Durati
 }
 
 }  // namespace
-
-int usable_cores() {
-  cpu_set_t cores;
-  if (::sched_getaffinity(0, sizeof(cores), &cores) == 0) return CPU_COUNT(&cores);
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
 
 WaitPolicy WaitPolicy::for_ranks(int ranks, int cores) {
   WaitPolicy policy;

@@ -7,11 +7,22 @@
 #include <cstdint>
 
 #include "base/deadline.h"
+#include "os/this_process.h"
 
 namespace cohort {
 
-/// The processor cores this process may run on. Ask before binding it to some of them.
-int usable_cores();
+/// Waiting until another process or thread has changed memory that both see.
+///
+///   writer                      waiter, by SharedWait::until(event, ready, …)
+///   store the change            1. look: call ready() again and again for `busy`; most waits of a
+///   event.notify()                 step end here, without a system call
+///                               2. sleep: announce a sleeper, look once more, sleep in the kernel
+///                                  (futex) until a notify() or for a `slice`; look; repeat
+///
+/// No change is missed: a sleeper is announced before its last look, and notify() looks for
+/// sleepers after the change was stored; whichever of the two comes second sees the other. Between
+/// slices the waiter asks on_slice(), which is where it finds out that the writer has died
+/// (os/peer_watch.h) or that the run ends. Every wait ends at its deadline at the latest.
 
 /// How long to wait in which way. Waking a sleeper takes some 30 µs, a spinning one sees a change
 /// after 0.1 µs; but who spins keeps a core from the rank it waits for when cores are short.
@@ -28,7 +39,8 @@ struct WaitPolicy {
 /// zeroed memory is a valid event. It says only "look again": what has happened is in the memory
 /// beside it. Put it on the cache line that the notifying side writes anyway.
 ///
-/// A process that dies while it waits does no harm.
+/// A process that dies while it waits does no harm: its sleeper stays announced, so that later
+/// calls of notify() make a system call that they could have spared.
 class SharedEvent {
  public:
   /// Call after the change was stored. Costs one atomic instruction while nobody sleeps.
@@ -59,8 +71,8 @@ class SharedEvent {
 
   void wake_all() noexcept;
 
-  std::atomic<std::uint32_t> wakes_{0};  // The futex: counts wake_all().
-  std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<std::uint32_t> wakes_{0};     // The futex: counts wake_all().
+  std::atomic<std::uint32_t> sleepers_{0};  // Announced now, of all processes.
 };
 
 /// Waits for shared events by one policy. Has no state of its own; any thread may use it.

@@ -1,3 +1,6 @@
+// Proves of every way of waiting that no change is missed, between threads and between processes,
+// and that a wait ends at its deadline or when somebody gives it up.
+
 #include "os/shared_wait.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "os/shared_memory.h"
+#include "os/memory.h"
 
 namespace cohort {
 namespace {
@@ -20,7 +23,7 @@ struct Turns {
 
 constexpr auto kNothing = [] {};
 
-Deadline soon() {
+Deadline in_a_minute() {
   return Deadline::in_seconds(60);
 }
 
@@ -29,7 +32,7 @@ bool take_turns(Turns& turns, const SharedWait& wait, int who) {
   for (int round = 0; round < kRounds; ++round) {
     const int mine = 2 * round + who;
     if (!wait.until(
-            turns.changed, [&] { return turns.turn == mine; }, soon(), kNothing)) {
+            turns.changed, [&] { return turns.turn == mine; }, in_a_minute(), kNothing)) {
       return false;
     }
     turns.turn = mine + 1;
@@ -77,7 +80,8 @@ TEST_P(SharedWaitTest, LooksAroundWhileItSleeps) {
   const auto give_up = [&] {
     if (++slices == 3) throw std::runtime_error("enough");
   };
-  EXPECT_THROW(SharedWait(GetParam()).until(event, never, soon(), give_up), std::runtime_error);
+  EXPECT_THROW(SharedWait(GetParam()).until(event, never, in_a_minute(), give_up),
+               std::runtime_error);
   EXPECT_EQ(slices, 3);
 }
 

@@ -1,3 +1,5 @@
+// Proves that a signal the process was started to ignore (nohup) is not watched.
+
 #include "os/signal_watch.h"
 
 #include <gtest/gtest.h>

@@ -121,7 +121,7 @@ UniqueFd listen_on(const std::string& address, std::uint16_t port) {
 }
 
 UniqueFd connect_to(const std::string& host, std::uint16_t port, Deadline deadline) {
-  constexpr auto kPause = std::chrono::milliseconds(20);
+  constexpr auto kPause = std::chrono::milliseconds(20);  // Between two rounds of attempts.
   constexpr auto kOneAttempt =
       std::chrono::seconds(3);  // A lost packet must not cost all the time.
   std::string reason;

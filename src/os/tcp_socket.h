@@ -8,12 +8,15 @@
 
 namespace cohort {
 
-/// Plain TCP for the store. All sockets are non-blocking and not passed on by exec().
+/// Plain TCP, for the store (cluster/tcp_store.h) and for finding an address that others can reach.
+/// All sockets are non-blocking, without Nagle's delay once connected, and not passed on by exec():
+/// who wants to wait calls wait_for_socket() and tries again. Errors name host and port.
 
 /// "host:port", with brackets around an IPv6 address.
 std::string host_and_port(const std::string& host, std::uint16_t port);
 
 /// A socket that listens on `address` (a name or number of this host); port 0 lets the kernel pick.
+/// Throws Error(io) where the port is taken or the address not of this host.
 UniqueFd listen_on(const std::string& address, std::uint16_t port);
 
 /// Connects, trying again until the deadline because the other side may start later; then throws
@@ -24,7 +27,8 @@ UniqueFd connect_to(const std::string& host, std::uint16_t port, Deadline deadli
 std::string own_address(const UniqueFd& socket);
 std::uint16_t own_port(const UniqueFd& socket);
 
-/// Waits until `events` (as of poll) can be done on the socket; false when the deadline passed.
+/// Waits until `events` (as of poll) can be done on the socket, or it is broken, which the next
+/// call on it will tell; false when the deadline passed.
 bool wait_for_socket(const UniqueFd& socket, short events, Deadline deadline);
 
 }  // namespace cohort

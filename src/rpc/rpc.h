@@ -18,7 +18,16 @@ namespace cohort {
 /// Calls between processes by gRPC; nobody outside this folder sees gRPC itself. A call sends one
 /// message of bytes and gets one back. Messages travel as streams of frames of bounded size, so
 /// they may be large, and never larger than the receiver's limit; where both are known to be small,
-/// as one frame each.
+/// as one frame each (rpc/wire.h).
+///
+/// Threads. gRPC has threads of its own, which read, write, and call a server's handler; they must
+/// not be held up, so a handler hands work that takes time to a thread of its room, and that one
+/// answers. A client's caller waits on its own thread. No thread of ours is made here.
+///
+/// Failures. Every call has a deadline, at which both ends give it up: Error(timeout). A server
+/// that goes away is Error(peer_lost), what it refuses with arrives as the Error it threw, with
+/// code, rank and words. Nothing is tried again here: only the caller knows whether its call may be
+/// made twice.
 
 using Bytes = std::vector<std::byte>;
 
@@ -41,8 +50,8 @@ class RpcCall {
 };
 
 struct RpcOptions {
-  std::size_t max_message_bytes = std::size_t{4} << 30;
-  std::size_t frame_bytes = 1 << 20;
+  std::size_t max_message_bytes = std::size_t{4} << 30;  ///< That this end takes; more is refused.
+  std::size_t frame_bytes = 1 << 20;                     ///< Of the frames that this end sends.
 };
 
 /// Listens from construction to destruction, which ends the calls under way: their clients get

@@ -1,28 +1,48 @@
 #include <grpc/support/time.h>
 #include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
 
 #include "base/fail.h"
-#include "rpc/call_status.h"
-#include "rpc/client_connection.h"
-#include "rpc/frame_stream.h"
-#include "rpc/hold_callbacks.h"
+#include "frames.grpc.pb.h"
+#include "rpc/grpc_setup.h"
 #include "rpc/rpc.h"
-#include "rpc/silence_grpc.h"
-#include "rpc/small_client_call.h"
+#include "rpc/wire.h"
+
+// The client's end of calls. There are two kinds, which a caller cannot tell apart: streams of
+// frames (ClientCall) and, where both messages are small, one frame each way (SmallClientCall), for
+// which gRPC wakes a thread once, and not for every frame and for the end. Both run on threads of
+// gRPC, live until gRPC has told them that they are over, and leave what came of them in their
+// CallResult, where the caller waits; the caller's Pending may be gone long before.
 
 namespace cohort {
 
 namespace {
 
+/// What the calls of a client share; it lives until the last of them is over.
+struct ClientConnection {
+  ClientConnection(const std::string& to, const RpcOptions& how) : address(to), options(how) {}
+
+  /// As errors name it.
+  std::string server() const { return "The server at " + address; }
+  /// As errors name what came back from it.
+  std::string answer() const { return "The answer of the server at " + address; }
+
+  const std::string address;
+  const RpcOptions options;
+  std::unique_ptr<rpc::Frames::Stub> stub;
+  std::atomic<std::uint64_t> bytes_sent = 0;
+  std::atomic<std::uint64_t> bytes_received = 0;
+};
+
 std::shared_ptr<grpc::Channel> connect(const std::string& address) {
-  silence_grpc();
-  hold_grpc_callbacks();
+  prepare_grpc();
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
@@ -34,14 +54,55 @@ std::shared_ptr<grpc::Channel> connect(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
-/// One call as gRPC drives it, from begin() to OnDone(), until which it keeps itself alive. gRPC
-/// calls one On… of a kind at a time, on threads of its own.
-class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame> {
+/// As gRPC's contexts take it.
+gpr_timespec time_of(Deadline deadline) {
+  using std::chrono::duration_cast, std::chrono::nanoseconds;
+  const auto left = duration_cast<nanoseconds>(deadline.remaining()).count();
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(left, GPR_TIMESPAN));
+}
+
+/// What has come of a call, and where its caller waits for that.
+class CallResult {
+ public:
+  bool done() {
+    const std::lock_guard lock(mutex_);
+    return done_;
+  }
+
+  /// The reply, which stays in the call. Throws what the call failed with.
+  Bytes& wait() {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [&] { return done_; });
+    if (failure_) throw *failure_;
+    return reader_.message();
+  }
+
+ protected:
+  explicit CallResult(std::shared_ptr<ClientConnection> connection)
+      : connection_(std::move(connection)), reader_(connection_->options.max_message_bytes) {}
+  ~CallResult() = default;
+
+  /// After done_ was set and the mutex let go, so that whoever is woken finds it free.
+  void tell_who_waits() { ended_.notify_all(); }
+
+  const std::shared_ptr<ClientConnection> connection_;
+
+  std::mutex mutex_;  // Guards what follows.
+  FrameReader reader_;
+  bool done_ = false;
+  std::optional<Error> failure_;  // Of several, the first.
+
+ private:
+  std::condition_variable ended_;
+};
+
+/// A call as two streams of frames, as gRPC drives it from begin() to OnDone(), until which it
+/// keeps itself alive. gRPC calls one On… of a kind at a time, on threads of its own; reading and
+/// writing go on side by side, since a server may refuse a message before all of it was sent.
+class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame>, public CallResult {
  public:
   ClientCall(std::shared_ptr<ClientConnection> connection, const MessageParts& parts)
-      : connection_(std::move(connection)),
-        writer_(parts, connection_->options.frame_bytes),
-        reader_(connection_->options.max_message_bytes) {}
+      : CallResult(std::move(connection)), writer_(parts, connection_->options.frame_bytes) {}
 
   void begin(std::shared_ptr<ClientCall> self, Deadline deadline) {
     self_ = std::move(self);
@@ -50,18 +111,6 @@ class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame> 
     StartRead(&received_);
     write_next();
     StartCall();
-  }
-
-  bool done() {
-    const std::lock_guard lock(mutex_);
-    return done_;
-  }
-
-  Bytes& wait() {
-    std::unique_lock lock(mutex_);
-    ended_.wait(lock, [&] { return done_; });
-    if (failure_) throw *failure_;
-    return reader_.message();
   }
 
   /// From now on nothing is read from the parts.
@@ -90,12 +139,11 @@ class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame> 
       if (!failure_ && !status.ok()) {
         failure_ = error_of(status, connection_->server());
       } else if (!failure_ && !reader_.complete()) {
-        failure_ = Error(ErrorCode::corrupt, "The answer of the server at " + connection_->address +
-                                                 " ends too early.");
+        failure_ = Error(ErrorCode::corrupt, connection_->answer() + " ends too early.");
       }
       done_ = true;
     }
-    ended_.notify_all();  // Whoever is woken finds the mutex free.
+    tell_who_waits();
   }
 
  private:
@@ -117,35 +165,95 @@ class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame> 
       reader_.take(received_);
       return true;
     } catch (const Error& error) {
-      failure_ = error.with_context("The answer of the server at " + connection_->address);
+      failure_ = error.with_context(connection_->answer());
       context_.TryCancel();
       return false;
     }
   }
 
-  const std::shared_ptr<ClientConnection> connection_;
-  std::shared_ptr<ClientCall> self_;
+  std::shared_ptr<ClientCall> self_;  // From begin() to OnDone().
+  grpc::ClientContext context_;
+  rpc::Frame sending_;   // gRPC's from StartWrite to OnWriteDone.
+  rpc::Frame received_;  // gRPC's from StartRead to OnReadDone.
+
+  // Guarded by mutex_, as what CallResult has.
+  FrameWriter writer_;
+  bool all_written_ = false;
+  bool abandoned_ = false;
+};
+
+/// A call of one frame each way: end() is called once, on a thread of gRPC, which keeps the call
+/// alive until then. Nothing is read from the parts after the constructor.
+class SmallClientCall final : public CallResult {
+ public:
+  SmallClientCall(std::shared_ptr<ClientConnection> connection, const MessageParts& parts)
+      : CallResult(std::move(connection)) {
+    FrameWriter(parts, kLargestFrame).fill(sending_);
+  }
+
+  void begin(const std::shared_ptr<SmallClientCall>& self, Deadline deadline) {
+    context_.set_deadline(time_of(deadline));
+    connection_->bytes_sent += bytes_on_wire(sending_);
+    connection_->stub->async()->SmallCall(
+        &context_, &sending_, &received_,
+        [self](const grpc::Status& status) { self->end(status); });
+  }
+
+  void abandon() {
+    if (!done()) context_.TryCancel();
+  }
+
+ private:
+  void end(const grpc::Status& status) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (status.ok()) {
+        take();
+      } else {
+        failure_ = error_of(status, connection_->server());
+      }
+      done_ = true;
+    }
+    tell_who_waits();
+  }
+
+  void take() {
+    connection_->bytes_received += bytes_on_wire(received_);
+    try {
+      reader_.take_whole(received_);
+    } catch (const Error& error) {
+      failure_ = error.with_context(connection_->answer());
+    }
+  }
+
   grpc::ClientContext context_;
   rpc::Frame sending_;
   rpc::Frame received_;
-
-  std::mutex mutex_;  // Guards what follows.
-  std::condition_variable ended_;
-  FrameWriter writer_;
-  FrameReader reader_;
-  bool all_written_ = false;
-  bool abandoned_ = false;
-  bool done_ = false;
-  std::optional<Error> failure_;
 };
 
-}  // namespace
+/// A call under way as its caller holds it.
+template <class Call>
+class PendingCall final : public RpcClient::Pending {
+ public:
+  explicit PendingCall(std::shared_ptr<Call> call) : call_(std::move(call)) {}
+  ~PendingCall() override { call_->abandon(); }
 
-gpr_timespec time_of(Deadline deadline) {
-  using std::chrono::duration_cast, std::chrono::nanoseconds;
-  const auto left = duration_cast<nanoseconds>(deadline.remaining()).count();
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(left, GPR_TIMESPAN));
+  bool done() override { return call_->done(); }
+  Bytes& wait() override { return call_->wait(); }
+
+ private:
+  std::shared_ptr<Call> call_;
+};
+
+template <class Call>
+std::unique_ptr<RpcClient::Pending> begin_call(std::shared_ptr<ClientConnection> connection,
+                                               const MessageParts& parts, Deadline deadline) {
+  auto call = std::make_shared<Call>(std::move(connection), parts);
+  call->begin(call, deadline);
+  return std::make_unique<PendingCall<Call>>(std::move(call));
 }
+
+}  // namespace
 
 struct RpcClient::State : ClientConnection {
   using ClientConnection::ClientConnection;
@@ -163,11 +271,9 @@ std::unique_ptr<RpcClient::Pending> RpcClient::start(const MessageParts& parts, 
   std::size_t request_bytes = 0;
   for (const auto& part : parts) request_bytes += part.size();
   if (std::max(request_bytes, reply_bytes) <= kSmallMessage) {
-    return start_small_call(state_, parts, deadline);
+    return begin_call<SmallClientCall>(state_, parts, deadline);
   }
-  auto call = std::make_shared<ClientCall>(state_, parts);
-  call->begin(call, deadline);
-  return std::make_unique<PendingCall<ClientCall>>(std::move(call));
+  return begin_call<ClientCall>(state_, parts, deadline);
 }
 
 Bytes RpcClient::call(const MessageParts& parts, Deadline deadline, std::size_t reply_bytes) {

@@ -9,19 +9,32 @@
 
 #include "base/fail.h"
 #include "frames.grpc.pb.h"
-#include "rpc/call_status.h"
-#include "rpc/frame_stream.h"
-#include "rpc/hold_callbacks.h"
+#include "rpc/grpc_setup.h"
 #include "rpc/rpc.h"
-#include "rpc/silence_grpc.h"
-#include "rpc/small_server_call.h"
+#include "rpc/wire.h"
+
+// The server's end of calls, of the two kinds that rpc_client.cc has. Each is driven by gRPC on its
+// threads and kept alive by itself until gRPC has told it that it is over (OnDone). The handler
+// gets an RpcCall, which it may answer at once or hand to another thread; the call may be over
+// before, because its client has gone or its deadline has passed, and is then answered into
+// nowhere.
 
 namespace cohort {
 namespace {
 
-/// One call as gRPC drives it, from construction to OnDone(), until which it keeps itself alive.
-/// The stages follow each other; every call is finished exactly once, by whoever moves it to
-/// `finished`.
+/// A call as two streams of frames.
+///
+///   reading ----------> waiting -------> replying ----------> finished
+///   frames come         the handler      frames go            gRPC was told the status
+///      |                   |                 |
+///      | broken message    | fail(),         | a frame cannot be sent
+///      +-> finished        | cancelled       +-> finished
+///                          +-> finished
+///
+/// gRPC must be told the status exactly once: by whoever moves the call to `finished`, which the
+/// mutex makes one of handler, OnCancel and the frames' callbacks. A call that is cancelled while
+/// frames are on their way is finished by the next callback of a frame, not by OnCancel: gRPC still
+/// has the frame.
 class ServerCall final : public grpc::ServerBidiReactor<rpc::Frame, rpc::Frame> {
  public:
   ServerCall(const RpcServer::Handler& handler, const RpcOptions& options)
@@ -115,16 +128,16 @@ class ServerCall final : public grpc::ServerBidiReactor<rpc::Frame, rpc::Frame> 
 
   const RpcServer::Handler& handler_;
   const RpcOptions options_;
-  std::shared_ptr<ServerCall> self_;
-  rpc::Frame received_;
-  rpc::Frame sending_;
-  FrameReader reader_;
+  std::shared_ptr<ServerCall> self_;  // From begin() to OnDone().
+  rpc::Frame received_;               // gRPC's from StartRead to OnReadDone.
+  rpc::Frame sending_;                // gRPC's from StartWrite to OnWriteDone.
+  FrameReader reader_;                // Unchanged from `waiting` on, so that the handler may read.
 
   std::mutex mutex_;  // Guards what follows.
   Stage stage_ = Stage::reading;
   bool cancelled_ = false;
-  FrameWriter writer_{{}, 1};
-  std::function<void()> sent_;
+  FrameWriter writer_{{}, 1};   // Of the reply, from `replying` on.
+  std::function<void()> sent_;  // Called once, by reply() or OnDone().
 };
 
 /// The handler's end of a call.
@@ -156,6 +169,86 @@ void ServerCall::dispatch() {
   handler_(std::make_unique<AnswerableCall>(self_));
 }
 
+/// A call of one frame each way. The frames are gRPC's and valid until Finish(). It is finished
+/// once, by whoever is the first to end it.
+class SmallServerCall final : public grpc::ServerUnaryReactor {
+ public:
+  SmallServerCall(rpc::Frame& reply, const RpcOptions& options)
+      : reply_(reply), reader_(options.max_message_bytes) {}
+
+  void keep(std::shared_ptr<SmallServerCall> self) { self_ = std::move(self); }
+  void take(const rpc::Frame& request) { reader_.take_whole(request); }
+  std::span<const std::byte> request() const { return reader_.message(); }
+
+  /// False when the call is over already.
+  bool end() { return !over_.exchange(true); }
+
+  void reply(const MessageParts& parts) {
+    FrameWriter writer(parts, kLargestFrame);
+    if (writer.total() > kLargestFrame) {
+      const auto text =
+          fmt::format("A reply of {} bytes is too large for a call that was made for a small one.",
+                      writer.total());
+      return Finish(status_of(Error(ErrorCode::invalid, text)));
+    }
+    writer.fill(reply_);
+    Finish(grpc::Status::OK);
+  }
+
+  void OnCancel() override {
+    if (end()) Finish(grpc::Status::CANCELLED);
+  }
+  void OnDone() override { const auto self = std::move(self_); }
+
+ private:
+  std::shared_ptr<SmallServerCall> self_;
+  rpc::Frame& reply_;
+  FrameReader reader_;
+  std::atomic<bool> over_ = false;
+};
+
+/// The handler's end of it.
+class AnswerableSmallCall final : public RpcCall {
+ public:
+  explicit AnswerableSmallCall(std::shared_ptr<SmallServerCall> call) : call_(std::move(call)) {}
+  ~AnswerableSmallCall() override {
+    fail(Error(ErrorCode::peer_lost, "The server has ended without an answer."));
+  }
+
+  std::span<const std::byte> request() const override { return call_->request(); }
+
+  /// The parts are copied, so they are needed no longer.
+  void reply(const MessageParts& parts, std::function<void()> sent) override {
+    if (call_->end()) call_->reply(parts);
+    if (sent) sent();
+  }
+
+  void fail(const Error& error) override {
+    if (call_->end()) call_->Finish(status_of(error));
+  }
+
+ private:
+  std::shared_ptr<SmallServerCall> call_;
+};
+
+/// What this returns may be over already; it is gRPC's, which calls its OnDone() later.
+grpc::ServerUnaryReactor* begin_small_call(const rpc::Frame& request, rpc::Frame& reply,
+                                           const RpcServer::Handler& handler,
+                                           const RpcOptions& options) {
+  const auto call = std::make_shared<SmallServerCall>(reply, options);
+  call->keep(call);
+  auto answerable = std::make_unique<AnswerableSmallCall>(call);
+  try {
+    call->take(request);
+  } catch (const Error& error) {
+    answerable->fail(error);
+    return call.get();
+  }
+  handler(std::move(answerable));
+  return call.get();
+}
+
+/// What gRPC calls for every call that comes in.
 class FrameService final : public rpc::Frames::CallbackService {
  public:
   FrameService(RpcServer::Handler handler, const RpcOptions& options)
@@ -201,8 +294,7 @@ struct RpcServer::State {
 
 RpcServer::RpcServer(const std::string& address, Handler handler, const RpcOptions& options)
     : state_(std::make_unique<State>(std::move(handler), options)) {
-  silence_grpc();
-  hold_grpc_callbacks();
+  prepare_grpc();
   const bool is_unix = address == "unix";
   state_->address = is_unix ? new_socket_name() : address;
   int port = 0;

@@ -1,3 +1,6 @@
+// Proves what a caller sees of sizes, threads, late answers, lost servers, refusals and cancelled
+// calls. The tests of RpcWays run for both kinds of calls, streams and small ones.
+
 #include "rpc/rpc.h"
 
 #include <gmock/gmock.h>

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/json_fields.h"
+#include "base/json.h"
 
 namespace cohort {
 namespace {
@@ -22,11 +22,12 @@ std::string json_name(const std::string& name) {
   return fmt::format("\"{}{}\"", name.size() == 1 ? "byte" : "bytes", bytes);
 }
 
-/// JSON has no word for what is not a number.
+/// JSON has no way to write what is not a finite number.
 std::string json_number(float value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "null";
 }
 
+/// The names of the columns; a second value to predict is prediction_2.
 std::string header_of(const std::vector<std::string>& class_names, std::int64_t outputs) {
   std::string text = "prediction";
   for (const std::string& name : class_names) {
@@ -65,6 +66,7 @@ PredictionWriter::PredictionWriter(PredictionFormat format, std::vector<std::str
   }
 }
 
+// Names were made ready for the format once, in the constructor; here only numbers are formatted.
 void PredictionWriter::write(const std::vector<Prediction>& predictions) {
   text_.clear();
   for (const Prediction& prediction : predictions) {

@@ -11,7 +11,9 @@
 namespace cohort {
 
 /// Rows of a file on their way to a model, a batch at a time, so that a file of any size is scored
-/// in little memory. They come preprocessed as the training samples were.
+/// in little memory. They come preprocessed as the training samples were, by the same functions
+/// (data/preprocessing/). Opening a source checks what the first rows show; next() throws for the
+/// others, so some batches may have been scored before a broken line is found. For one thread.
 class RowSource {
  public:
   virtual ~RowSource() = default;
@@ -22,18 +24,17 @@ class RowSource {
 };
 
 /// The rows of a file for the model of `artefact`: CSV, LIBSVM, IDX images or text, as the data was
-/// that it was trained on. Throws Error(invalid) for data that comes out of no file, and for a file
-/// that is not of that kind.
+/// that it was trained on. The artefact outlives the source. Throws Error(invalid) for data that
+/// comes out of no file, and for a file that is not of that kind.
 std::unique_ptr<RowSource> open_rows(const Artefact& artefact, const std::string& file);
 
 /// Rows of a batch at most.
 inline constexpr std::int64_t kRowsOfBatch = 256;
 
+// In table_rows.cc, for open_rows(). What they refer to outlives the source.
 std::unique_ptr<RowSource> open_csv_rows(const TableInput& table, const Targets& targets,
                                          const std::string& file);
 std::unique_ptr<RowSource> open_libsvm_rows(const SparseInput& sparse, const Targets& targets,
                                             const std::string& file);
-std::unique_ptr<RowSource> open_image_rows(const ImageInput& image, const std::string& file);
-std::unique_ptr<RowSource> open_text_rows(const TextInput& text, const std::string& file);
 
 }  // namespace cohort

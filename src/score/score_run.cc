@@ -2,21 +2,22 @@
 
 #include <array>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "artefact/describe_output.h"
+#include "artefact/conversion.h"
 #include "artefact/model_files.h"
 #include "base/fail.h"
-#include "data/evaluation_batches.h"
+#include "data/batch_loader.h"
 #include "data/load_data.h"
-#include "data/preprocessing/preprocessing_json.h"
-#include "train/loop/loss.h"
+#include "data/preprocessing/preprocessing.h"
 #include "train/loop/validation.h"
 
 namespace cohort {
 namespace {
 
-/// A program's own loss is not known here; it then counts for nothing, and is not told.
+/// The loss of the training. A program's own is not known here: 0 stands for it, and the score has
+/// no loss then.
 LossFunction loss_of(const Artefact& artefact) {
   if (artefact.loss == "own") {
     return [](const torch::Tensor&, const torch::Tensor&) { return torch::zeros({}); };
@@ -26,7 +27,8 @@ LossFunction loss_of(const Artefact& artefact) {
   return make_loss(options);
 }
 
-/// A model that is not in training mode whatever it is told, and whose outputs somebody looks at.
+/// A model that stays out of training mode whatever it is told, and whose outputs somebody sees: so
+/// the validation code of training runs unchanged, and predictions are written on the way.
 class WatchedModel : public Model {
  public:
   WatchedModel(Model& model, std::function<void(const torch::Tensor& output)> look)
@@ -46,6 +48,7 @@ class WatchedModel : public Model {
   std::function<void(const torch::Tensor&)> look_;
 };
 
+/// Does nothing where there is no writer.
 std::function<void(const torch::Tensor&)> written_by(PredictionWriter* writer,
                                                      const Artefact& artefact) {
   return [writer, outputs = artefact.spec.outputs,
@@ -54,8 +57,8 @@ std::function<void(const torch::Tensor&)> written_by(PredictionWriter* writer,
   };
 }
 
-/// A class that is named by numbers that are none would be a wrong answer. `before`: rows of the
-/// file before these.
+/// Of outputs that are not finite the largest means nothing: an error is better than a wrong class.
+/// `before`: rows of the file before these.
 void check_numbers(const torch::Tensor& output, std::int64_t before) {
   const torch::Tensor good = at::isfinite(output).reshape({output.size(0), -1}).all(1);
   if (good.all().item<bool>()) return;
@@ -66,7 +69,9 @@ void check_numbers(const torch::Tensor& output, std::int64_t before) {
        before + row + 1);
 }
 
-/// The files may have changed since, and MNIST may have come or gone.
+/// The files may have changed since the training, and MNIST may have come or gone. Sizes and all
+/// that loading learned are compared; that is not every value, but means and classes show most
+/// changes.
 void check_same_data(const Artefact& artefact, const LoadedData& data, const DataOptions& options) {
   const bool same = artefact.train_samples == data.train->size() &&
                     artefact.validation_samples == data.validation->size() &&
@@ -84,6 +89,7 @@ void check_same_data(const Artefact& artefact, const LoadedData& data, const Dat
 
 }  // namespace
 
+// A script is code, so it is only taken where the caller names it.
 RunModel load_run_model(const std::filesystem::path& run_dir, const std::string& script) {
   RunModel run{read_artefact(run_dir), nullptr};
   run.model = script.empty() ? make_trained_model(run_dir, run.artefact)
@@ -91,6 +97,7 @@ RunModel load_run_model(const std::filesystem::path& run_dir, const std::string&
   return run;
 }
 
+// A batch's loss is a mean, so it counts by its rows.
 Score score_rows(RunModel& run, RowSource& rows, PredictionWriter* writer) {
   const torch::NoGradGuard no_grad;
   const LossFunction loss = loss_of(run.artefact);
@@ -121,6 +128,8 @@ Score score_rows(RunModel& run, RowSource& rows, PredictionWriter* writer) {
   return score;
 }
 
+// As many parts as the run had workers, each in the chunks of training: sums of floats depend on
+// it.
 Score score_validation(RunModel& run, const Job& job, PredictionWriter* writer) {
   const Artefact& artefact = run.artefact;
   if (artefact.data_kind == "own") {

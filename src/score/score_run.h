@@ -14,6 +14,14 @@
 
 namespace cohort {
 
+/// What `cohort score` does with a model of a run. Two sources of samples, and one Score of each:
+///
+///   --input FILE    open_rows() ── score_rows()       rows of a file, 256 at a time
+///   without         score_validation()                the run's own validation samples
+///
+/// Either may write a prediction for every row on the way (PredictionWriter). One thread; the model
+/// is not in training mode, and no gradients are made.
+
 /// A model of a run, loaded, and all that is known of it.
 struct RunModel {
   Artefact artefact;
@@ -27,12 +35,14 @@ RunModel load_run_model(const std::filesystem::path& run_dir, const std::string&
 /// How well a model did.
 struct Score {
   std::int64_t samples = 0;
-  std::optional<double>
-      loss;  ///< Nothing where it is a program's own, or no row says what is right.
-  std::optional<double> accuracy;  ///< Only of classes.
+  /// Nothing where the loss is a program's own, or no row says what is right.
+  std::optional<double> loss;
+  /// The share of right predictions; only of classes, and likewise.
+  std::optional<double> accuracy;
 };
 
-/// Scores all rows, and writes what the model says of them where there is a writer.
+/// Scores all rows, and writes what the model says of them where there is a writer. Throws what the
+/// source throws, and Error(invalid) naming the row whose outputs are not finite numbers.
 Score score_rows(RunModel& run, RowSource& rows, PredictionWriter* writer);
 
 /// Scores the validation samples of the run's own job, which are loaded as training loaded them.

@@ -1,5 +1,7 @@
 #pragma once
 
+// For tests in which workers and servers are processes of their own and are killed.
+
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +11,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "cluster/store_server.h"
 #include "cluster/tcp_store.h"
 
 namespace cohort {

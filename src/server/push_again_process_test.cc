@@ -8,14 +8,14 @@
 #include <array>
 
 #include "base/failpoint.h"
-#include "cluster/prefix_store.h"
+#include "cluster/store.h"
 #include "server/client/server_client.h"
 #include "server/client/server_link.h"
 #include "server/door/run_server.h"
 #include "server/memory/lasting_memory.h"
-#include "server/memory/settle_shards.h"
 #include "server/process_test_support.h"
 #include "server/server_test_support.h"
+#include "server/shard/settle_shards.h"
 #include "server/wire/wire.h"
 
 namespace cohort {
@@ -175,14 +175,14 @@ class TwoGroups {
     for (std::size_t i = 0; i < gradient.size(); ++i) {
       gradient[i] = i % kPieces == static_cast<std::size_t>(piece.step) ? -1 : 0;
     }
-    WireHead head;
+    Request head;
     head.header.epoch = 1;
     head.header.worker = scenario_.worker;
     head.header.push = true;
     head.header.sequence = 1;
     head.header.lr = 1;
     Bytes message;
-    write_request(message, head, {}, {});
+    write_request(message, head);
     const auto address =
         server_address_from(PrefixStore(store, "1/").get(server_key(1), Deadline::in(kTimeout)));
     RpcClient(address.rpc)

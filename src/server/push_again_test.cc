@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "server/memory/lasting_memory.h"
-#include "server/memory/settle_shards.h"
-#include "server/memory/shard_parts.h"
+#include "server/shard/settle_shards.h"
 #include "server/shard/shard_test_support.h"
+#include "server/wire/shard_shape.h"
 
 namespace cohort {
 namespace {

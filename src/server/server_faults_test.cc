@@ -68,7 +68,7 @@ class RawWorker {
 
   Bytes message(const std::vector<float>& rest) const {
     Bytes bytes;
-    write_request(bytes, head, {}, {});
+    write_request(bytes, head);
     const auto raw = std::as_bytes(std::span(rest));
     bytes.insert(bytes.end(), raw.begin(), raw.end());
     return bytes;
@@ -90,7 +90,7 @@ class RawWorker {
     return Error(ErrorCode::io, "the message was taken");
   }
 
-  WireHead head;
+  Request head;
 
  private:
   RpcClient client_;
@@ -173,7 +173,7 @@ TEST(ServerFaults, ARequestMadeAgainWhileItWaitsIsAnsweredOnceItCanBe) {
   client.exchange(exchange);
   EXPECT_THAT(client.incoming(), Each(7.0F));
   EXPECT_EQ(read_reply(again->wait()).rest.size(), kDense * sizeof(float));
-  worker.head.kind = WireKind::leave;
+  worker.head.kind = RequestKind::leave;
   worker.call(worker.message({}));
   client.close();
   const ServerResult result = server.result.get();
@@ -191,12 +191,12 @@ TEST(ServerFaults, WrongMessagesAreRefusedAndTheServerGoesOn) {
   EXPECT_EQ(worker.refusal({}).code(), ErrorCode::corrupt);
   EXPECT_EQ(worker.refusal(Bytes(1000, std::byte{7})).code(), ErrorCode::corrupt);
 
-  worker.head.kind = WireKind::initialise;
+  worker.head.kind = RequestKind::initialise;
   EXPECT_EQ(worker.refusal(worker.message({1, 2, 3})).code(), ErrorCode::corrupt);
-  worker.head.kind = WireKind::hello;
+  worker.head.kind = RequestKind::hello;
   EXPECT_EQ(worker.refusal(worker.message({})).code(), ErrorCode::corrupt);
 
-  worker.head.kind = WireKind::exchange;
+  worker.head.kind = RequestKind::exchange;
   worker.head.header.push = true;
   worker.head.number = worker.head.header.sequence = 1;
   EXPECT_THAT(worker.refusal(worker.message({1, 2, 3})).what(), HasSubstr("3 floats"));
@@ -224,9 +224,9 @@ TEST(ServerFaults, MoreRowsThanAMessageCanBringAreRefused) {
       model_of(std::vector<float>(kDense), {std::vector<float>(std::size_t{10} << 20)}));
   RawWorker worker(server, 0);
   const std::vector<std::uint32_t> rows(2000, 1);
-  const RowsWanted wanted{.table = 0, .rows = rows, .values = {}};
+  worker.head.rows_wanted = {{.table = 0, .rows = rows, .values = {}}};
   Bytes message;
-  write_request(message, worker.head, {}, {&wanted, 1});
+  write_request(message, worker.head);
   EXPECT_THAT(worker.refusal(message).what(), HasSubstr("more rows"));
 }
 

@@ -1,5 +1,9 @@
 #pragma once
 
+// For tests that kill servers at a failpoint and go on from their lasting memory: all servers of a
+// run without doors or gRPC, driven by the scripts of shard_modes_test_support.h in a child that
+// dies.
+
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +15,7 @@
 #include "base/failpoint.h"
 #include "optimizer/optimizer.h"
 #include "server/memory/lasting_memory.h"
-#include "server/memory/settle_shards.h"
+#include "server/shard/settle_shards.h"
 #include "server/shard/shard_modes_test_support.h"
 
 namespace cohort {

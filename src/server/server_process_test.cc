@@ -102,11 +102,11 @@ void lose_a_worker_in_step(bool memory) {
 void wait_until_its_push_waits(Store& store) {
   const auto server = server_address_from(store.get(server_key(0), Deadline::in(kTestTimeout)));
   RpcClient client(server.rpc);
-  WireHead other;
+  Request other;
   other.header.worker = 1;
   for (other.number = 1;; ++other.number) {
     Bytes message;
-    write_request(message, other, {}, {});
+    write_request(message, other);
     try {
       client.call({message}, Deadline::in(kTestTimeout));
     } catch (const Error& error) {

@@ -9,9 +9,9 @@
 #include "server/client/server_client.h"
 #include "server/door/run_server.h"
 #include "server/memory/lasting_memory.h"
-#include "server/memory/settle_shards.h"
 #include "server/process_test_support.h"
 #include "server/server_test_support.h"
+#include "server/shard/settle_shards.h"
 
 namespace cohort {
 namespace {

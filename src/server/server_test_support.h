@@ -1,5 +1,8 @@
 #pragma once
 
+// Servers of one run as threads, and workers beside them: both ends with doors, links and gRPC in
+// one process.
+
 #include <functional>
 #include <thread>
 #include <utility>

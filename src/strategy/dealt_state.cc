@@ -4,9 +4,7 @@
 #include <utility>
 
 #include "gossip/claims.h"
-#include "strategy/allreduce/compression_memory.h"
-#include "strategy/gossip/gossip.h"
-#include "strategy/servers/server_state.h"
+#include "strategy/own_memory_forms.h"
 
 namespace cohort {
 namespace {
@@ -69,6 +67,7 @@ void add_link(OwnMemory& sum, const OwnMemory& own) {
 
 }  // namespace
 
+// Of vectors of another size, which are of other things, the first stays.
 void DealtState::Mean::add(const std::vector<float>& values) {
   if (values.empty()) return;
   if (count > 0 && sum.size() != values.size()) return;
@@ -137,6 +136,8 @@ void DealtState::add_view(TrainingState state) {
   has_view_ = true;
 }
 
+// What is dealt as `own` is one thing only: leftovers, an age, a velocity or outer slots. A
+// strategy writes one of them, so they do not meet.
 TrainingState DealtState::take() {
   parameters_.take(dealt_.parameters);
   buffers_.take(dealt_.buffers);

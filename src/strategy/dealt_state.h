@@ -9,14 +9,21 @@ namespace cohort {
 
 /// What one worker goes on from when a checkpoint was written by another number of workers: what
 /// each of them had is added up, or averaged, and dealt out. docs/checkpoints.md has the rules.
+/// Every worker reads all parts of the checkpoint and makes its own share of them, without asking
+/// anybody:
+///
+///   saved by 3 workers, dealt to 2            saved by 2, dealt to 3
+///   leftovers   0 ← 0 + 2       1 ← 1         0 ← 0    1 ← 1    2 ← nothing
+///   views       0 ← mean(0, 2)  1 ← 1         0 ← 0    1 ← 1    2 ← a copy of 0
+///   velocity    each a half of the sum        each a third of the sum
 ///
 /// *Leftovers* are what messages have left out, and momentum before a codec: shares of one sum.
 /// With fewer workers, worker r gets the sum of those of r, r + world, r + 2·world, …; with more,
 /// worker r has its own and the new ones have none. So their sum over the workers stays what it
 /// was. A velocity of pieces that are handed out is a share of one sum too, and everybody has
 /// pieces: each gets an equal part of it. Everything else (inner optimizers, models of its own,
-/// buffers) is a worker's own view of the same: with fewer workers the mean of the same ones, with
-/// more a copy of that of worker r mod the number there were.
+/// buffers) is a worker's own *view* of the same: with fewer workers the mean of the same ones,
+/// with more a copy of that of worker r mod the number there were.
 class DealtState {
  public:
   struct Place {

@@ -1,3 +1,6 @@
+// Checkpoints of one number of workers dealt to another: sums of leftovers stay what they were,
+// views are copied or averaged, and every worker's share follows from the files alone.
+
 #include "strategy/dealt_state.h"
 
 #include <gmock/gmock.h>
@@ -5,9 +8,7 @@
 
 #include <numeric>
 
-#include "strategy/allreduce/compression_memory.h"
-#include "strategy/gossip/gossip.h"
-#include "strategy/servers/server_state.h"
+#include "strategy/own_memory_forms.h"
 
 namespace cohort {
 namespace {

@@ -1,13 +1,10 @@
+#include "strategy/make_strategy.h"
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 
-#include "base/rows.h"
-#include "strategy/allreduce/allreduce_buckets.h"
-#include "strategy/allreduce/allreduce_compressed.h"
-#include "strategy/allreduce/allreduce_in_place.h"
-#include "strategy/gossip/gossip.h"
-#include "strategy/servers/server_training.h"
-#include "strategy/strategy.h"
+#include "base/names.h"
 
 namespace cohort {
 namespace {
@@ -24,11 +21,16 @@ std::unique_ptr<Strategy> make_allreduce(const StrategyContext& context) {
   return make_allreduce_buckets(context);
 }
 
+std::unique_ptr<Strategy> make_with_servers(const StrategyContext& context) {
+  return pushes_deltas(context.options) ? make_delta_push(context) : make_gradient_push(context);
+}
+
 std::unique_ptr<Strategy> make_gossip(const StrategyContext& context) {
   return context.options.send == "gradients" ? make_gradient_gossip(context)
                                              : make_parameter_gossip(context);
 }
 
+/// A row per strategy.kind; make_strategy_test.cc compares them with kinds/strategy_table.h.
 struct Kind {
   const char* name;
   std::unique_ptr<Strategy> (*make)(const StrategyContext& context);
@@ -36,17 +38,28 @@ struct Kind {
 
 constexpr Kind kKinds[] = {
     {"allreduce", make_allreduce},
-    {"parameter-server", make_server_training},
-    {"averaging", make_server_training},
+    {"parameter-server", make_with_servers},
+    {"averaging", make_with_servers},
     {"gossip", make_gossip},
 };
 
 }  // namespace
 
+void StepOutcome::count(int rank, const Vote& vote) {
+  loss += vote.loss;
+  stop |= vote.stop;
+  save |= vote.save;
+  if (!std::isfinite(vote.loss) && diverged_rank < 0) diverged_rank = rank;
+}
+
 bool Strategy::any_worker(bool own) {
   std::array<std::int64_t, 1> count = {own ? 1 : 0};
   sum_over_workers(count);
   return count[0] > 0;
+}
+
+bool pushes_deltas(const StrategyOptions& options) {
+  return options.kind == "averaging" || options.push == "delta";
 }
 
 std::int64_t steps_alone(const StrategyOptions& options, std::int64_t steps_per_epoch) {

@@ -1,3 +1,5 @@
+// The strategies that can be made are those of the table that jobs are checked by.
+
 #include <gmock/gmock.h>
 
 #include "kinds/strategy_table.h"

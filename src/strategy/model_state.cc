@@ -3,17 +3,19 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "strategy/allreduce/compression_memory.h"
+#include "gossip/claims.h"
+#include "strategy/own_memory_forms.h"
 
 namespace cohort {
 namespace {
 
+// Of ModelRecord: the header has a cache line, and what stands behind the record begins with a
+// page.
+constexpr std::size_t kHeaderBytes = 64;
+constexpr std::size_t kRecordPage = 4096;
+
 void copy_whole(const char* what, std::span<const float> from, std::span<float> to) {
-  if (from.size() != to.size()) {
-    fail(ErrorCode::invalid,
-         "the state to go on from has {} {} where the model has {}: it is of another model",
-         from.size(), what, to.size());
-  }
+  check_size(what, from.size(), to.size());
   std::ranges::copy(from, to.begin());
 }
 
@@ -28,6 +30,13 @@ std::vector<std::vector<float>> slots_of(const TrainingState& start, const Model
 }
 
 }  // namespace
+
+void check_size(const char* what, std::size_t found, std::size_t wanted) {
+  if (found == wanted) return;
+  fail(ErrorCode::invalid,
+       "the state to go on from has {} {} where the model has {}: it is of another model", found,
+       what, wanted);
+}
 
 ModelAge load_start(const StrategyContext& context, const ModelMemory& memory) {
   for (const auto slot : memory.slots) std::ranges::fill(slot, 0.0F);
@@ -70,6 +79,49 @@ void save_model(const ModelMemory& memory, TrainingState& state) {
 
 WorkLeft work_after(std::int64_t step, std::int64_t parts) {
   return {.next = step * parts, .parts = parts, .again = {}};
+}
+
+WorkLeft work_left(const TrainingState& state, std::int64_t parts) {
+  if (state.work.parts == parts && whole_steps(state.work) == state.step) return state.work;
+  return work_after(state.step, parts);
+}
+
+std::int64_t updates_before(const TrainingState& state, std::size_t slots) {
+  return state.slots.size() < slots ? 0 : state.updates;
+}
+
+std::size_t ModelRecord::bytes_needed(std::size_t buffers) {
+  static_assert(sizeof(Header) <= kHeaderBytes);
+  return (kHeaderBytes + buffers * sizeof(float) + kRecordPage - 1) / kRecordPage * kRecordPage;
+}
+
+ModelRecord::ModelRecord(std::span<std::byte> memory, std::size_t buffers)
+    : header_(reinterpret_cast<Header*>(memory.data())),
+      buffers_(reinterpret_cast<float*>(memory.data() + kHeaderBytes), buffers) {}
+
+void ModelRecord::begin(std::int64_t group) {
+  header_->changed_by.store(group + 1, std::memory_order_seq_cst);
+}
+
+bool ModelRecord::is_changed_by(std::int64_t group) const {
+  return !holds() && header_->changed_by.load(std::memory_order_acquire) == group + 1;
+}
+
+bool ModelRecord::holds() const {
+  return header_->written_of.load(std::memory_order_acquire) ==
+         header_->changed_by.load(std::memory_order_acquire);
+}
+
+void ModelRecord::write(const ModelAge& age, std::span<const float> buffers) {
+  header_->age = age;
+  std::ranges::copy(buffers, buffers_.begin());
+  // Last: a record that is half written does not hold.
+  header_->written_of.exchange(header_->changed_by.load(std::memory_order_acquire),
+                               std::memory_order_acq_rel);
+}
+
+ModelAge ModelRecord::age() const {
+  return header_->age;
 }
 
 }  // namespace cohort

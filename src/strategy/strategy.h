@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "base/activity.h"
+#include "base/deadline.h"
 #include "base/phases.h"
-#include "base/timeout.h"
 #include "cluster/store.h"
 #include "cluster/work_board.h"
 #include "collective/elements.h"
 #include "optimizer/optimizer.h"
-#include "strategy/state_keeper.h"
 #include "tensor/flat_space.h"
+#include "tensor/training_state.h"
 #include "transport/engine.h"
 
 namespace cohort {
@@ -27,8 +27,7 @@ namespace cohort {
 struct Vote {
   double loss = 0;    ///< This worker's share of the global batch's mean loss.
   bool stop = false;  ///< This worker was asked to stop after this step.
-  bool save =
-      false;  ///< Where StateKeeper::saves_parts(): it wants a checkpoint of this step by all.
+  bool save = false;  ///< Where StateKeeper::saves_parts(): wants a checkpoint of this step by all.
 };
 
 /// How to apply a step's gradients.
@@ -54,14 +53,15 @@ struct StepOutcome {
   std::optional<double> staleness = {};  ///< Updates by others that this step's gradient missed.
   std::optional<double> consensus_distance = {};  ///< From what peers sent, relative to the norm.
   std::optional<Claim> next = {};  ///< The next piece of work, where one has come with it.
+
+  /// In lockstep: adds a worker's vote. All workers count all votes, by ascending rank.
+  void count(int rank, const Vote& vote);
 };
 
-struct Traffic {
-  std::uint64_t sent = 0;
-  std::uint64_t received = 0;
+struct Traffic {  ///< In bytes.
+  std::uint64_t sent = 0, received = 0;
 };
 
-/// What a strategy says of itself.
 struct StrategyReport {
   std::string words;  ///< One line for the user: what was picked and why.
   Traffic traffic;    ///< So far.
@@ -77,6 +77,46 @@ class WorkSource {
   virtual std::optional<Claim> next_work() = 0;
 };
 
+/// What a training has learned, between the steps: where it begins, what is saved of it, and what
+/// goes along into the next group of workers. Every strategy keeps its own; who asks is whoever
+/// makes groups and checkpoints, not the step.
+///
+/// Three ways out of a strategy: save_state() by the chief and save_own_state() by the others make
+/// a checkpoint, from which any strategy goes on with any number of workers (DealtState); and
+/// carry_state() goes to the next group of the same run, also after a death in the middle of a
+/// step.
+class StateKeeper {
+ public:
+  virtual ~StateKeeper() = default;
+
+  /// The step to go on with: StrategyContext::start's, the same on all workers.
+  virtual std::int64_t first_step() const = 0;
+
+  /// Everything, for a checkpoint. Between steps; needs no other worker's help, so one alone may
+  /// call it. Where work is handed out, others may go on meanwhile.
+  virtual void save_state(TrainingState& state) = 0;
+
+  /// Every worker has something of its own that belongs into a checkpoint, beside what the chief
+  /// saves.
+  virtual bool saves_parts() const { return false; }
+
+  /// Where saves_parts(): what this worker has for a checkpoint beside the one that saves
+  /// everything. Between steps, needs nobody's help. In step all call it, or save_state(), after
+  /// the same step (StepOutcome::save); elsewhere whenever they come to it. Goes on from it, with
+  /// as many workers, as StrategyContext::start of the worker with the same rank.
+  virtual void save_own_state(TrainingState& state) { save_state(state); }
+
+  /// Whether every worker has something of its own to carry over, not only the chief of the next
+  /// group.
+  virtual bool all_carry() const = 0;
+
+  /// What this worker takes along into the next group of workers, as StrategyContext::start there.
+  /// Called at most once, last of all, between steps or after any call here has thrown, when no
+  /// other worker of this group makes calls any more: a step that some had begun to apply is then
+  /// wholly applied or wholly undone.
+  virtual void carry_state(TrainingState& state) { save_state(state); }
+};
+
 /// How workers make one model out of what each has learned: it combines and it updates. One object
 /// per worker; it owns the memory the model lives in. For every step there are
 ///
@@ -84,7 +124,9 @@ class WorkSource {
 ///
 /// of which a Stepper (train/loop/stepper.h) makes all but the last, which is the loop's; and once
 /// all steps are done meet(). How its workers go through the steps (in lockstep, alone, by pieces
-/// that are handed out) is in its row of kinds/strategy_table.h.
+/// that are handed out) is in its row of kinds/strategy_table.h. All calls come from the thread
+/// that trains. Calls that wait for others throw Error(peer_lost) or Error(timeout); after that it
+/// makes no more steps, and what is left are report(), close() and carry_state().
 class Strategy : public StateKeeper {
  public:
   /// The model, moved to the strategy's memory, with equal values on all workers at first.
@@ -148,6 +190,9 @@ std::unique_ptr<Strategy> make_strategy(const StrategyContext& context);
 
 /// The kinds it can make.
 std::vector<std::string> made_strategies();
+
+/// Whether workers push changes of their own parameters to servers, not gradients.
+bool pushes_deltas(const StrategyOptions& options);
 
 /// Where workers make their steps alone and come together after the multiples of so many: how many.
 std::int64_t steps_alone(const StrategyOptions& options, std::int64_t steps_per_epoch);

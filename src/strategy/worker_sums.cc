@@ -10,6 +10,8 @@ WorkerSums::WorkerSums(const StrategyContext& context)
       transport_(context.engine.connect(context.timeout.deadline())),
       executor_(*transport_) {}
 
+// A tag of its own for every call: a message of a call that others have not come to is not taken
+// for one of this.
 CollectiveOptions WorkerSums::options(const char* algorithm) {
   return {.deadline = timeout_.deadline(), .tag = tag_++, .algorithm = algorithm};
 }

@@ -11,7 +11,10 @@
 namespace cohort {
 
 /// What all workers do together beside the training itself, on a connection of its own: sums for
-/// layers and validation, the first model, the last one. Every worker makes the same calls.
+/// layers and validation, the first model, the last one. Every worker makes the same calls in the
+/// same order, on one thread; each call has the context's timeout and a tag of its own. They throw
+/// Error(peer_lost) or Error(timeout), and the connection is closed then (Executor). What is waited
+/// for is shown in the context's activity.
 class WorkerSums {
  public:
   explicit WorkerSums(const StrategyContext& context);

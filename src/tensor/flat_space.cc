@@ -3,74 +3,11 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <algorithm>
-#include <set>
-
-#include "base/fail.h"
-#include "tensor/gradient_sink.h"
-#include "tensor/table_rows.h"
+#include <utility>
 
 namespace cohort {
-namespace {
 
-// A tensor that a model has under two names (tied weights) has one place.
-void keep_firsts(std::vector<NamedTensor>& tensors) {
-  std::set<const c10::TensorImpl*> seen;
-  std::erase_if(tensors, [&](const NamedTensor& named) {
-    return !seen.insert(named.tensor.unsafeGetTensorImpl()).second;
-  });
-}
-
-// Frozen parameters stay where they are: there is nothing to reduce or to update.
-std::vector<NamedTensor> trained_parameters(Model& model, Tables tables) {
-  std::vector<NamedTensor> parameters = model.parameters();
-  std::erase_if(parameters, [&](const NamedTensor& named) {
-    return !named.tensor.requires_grad() ||
-           (tables == Tables::apart && TableMark::has(named.tensor));
-  });
-  keep_firsts(parameters);
-  return parameters;
-}
-
-std::vector<NamedTensor> float_buffers(Model& model) {
-  std::vector<NamedTensor> buffers = model.buffers();
-  std::erase_if(buffers, [](const NamedTensor& buffer) {
-    return buffer.tensor.scalar_type() != torch::kFloat32;
-  });
-  keep_firsts(buffers);
-  return buffers;
-}
-
-torch::Tensor view_of(std::span<float> memory, const FlatEntry& entry) {
-  return torch::from_blob(memory.data() + entry.offset, entry.shape, torch::kFloat32);
-}
-
-void copy_to(std::span<float> memory, const FlatLayout& layout,
-             const std::vector<NamedTensor>& tensors) {
-  torch::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    view_of(memory, layout.entries[i]).copy_(tensors[i].tensor);
-  }
-}
-
-}  // namespace
-
-ModelLayout ModelLayout::of(Model& model, Tables tables) {
-  return {FlatLayout::of(trained_parameters(model, tables)), FlatLayout::of(float_buffers(model))};
-}
-
-std::vector<NamedTensor> tables_of(Model& model) {
-  std::vector<NamedTensor> tables = trained_parameters(model, Tables::among_parameters);
-  std::erase_if(tables, [](const NamedTensor& named) { return !TableMark::has(named.tensor); });
-  return tables;
-}
-
-void copy_values(Model& model, const FlatMemory& memory, Tables tables) {
-  const ModelLayout layout = ModelLayout::of(model, tables);
-  copy_to(memory.parameters, layout.parameters, trained_parameters(model, tables));
-  copy_to(memory.buffers, layout.buffers, float_buffers(model));
-}
-
+// One trained parameter, and what layers and autograd reach its gradient by.
 struct FlatSpace::Parameter {
   Parameter(torch::Tensor parameter, torch::Tensor gradient_view)
       : tensor(std::move(parameter)),
@@ -81,7 +18,7 @@ struct FlatSpace::Parameter {
   GradientSink sink;
   // Autograd keeps the accumulator, and with it our hook, only as long as somebody holds it.
   std::shared_ptr<torch::autograd::Node> accumulator;
-  bool ready = false;
+  bool ready = false;  ///< Reported in this step.
 };
 
 // Runs after autograd has handled a parameter's gradient, also when a layer wrote it to the sink
@@ -166,6 +103,8 @@ void FlatSpace::report_ready(std::size_t index) {
   if (on_ready_) on_ready_(index);
 }
 
+// A parameter may be written and not ready: where the last micro-batch did not use it. Where
+// factors are kept, whoever asked for them writes the gradient.
 void FlatSpace::finish_step() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     GradientSink& sink = parameters_[i]->sink;

@@ -1,10 +1,13 @@
+// Proves that a model in flat memory computes with the values and gradients that stand there, that
+// the first gradient of a step overwrites and later ones add, and that each parameter is reported
+// ready once. The net is torch's own, so gradients come by the hook, not by sinks.
 #include "tensor/flat_space.h"
 
 #include <cohort/error.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "os/private_memory.h"
+#include "os/memory.h"
 #include "tensor/gradient_sink.h"
 
 namespace cohort {
@@ -103,16 +106,6 @@ TEST_F(FlatSpaceTest, AGradientThatWasToComeAsFactorsIsRefused) {
   space.sink(1).keep_factors();
   space.begin_step();
   EXPECT_THROW(backward(space, 1), Error);  // torch::nn::Linear leaves none.
-}
-
-TEST(ProductMark, CountsWhileItLives) {
-  const torch::Tensor weight = torch::zeros({2, 3});
-  {
-    const ProductMark mark(weight, 5);
-    EXPECT_EQ(ProductMark::rows_per_sample(weight), 5);
-    EXPECT_EQ(ProductMark::rows_per_sample(torch::zeros({2, 3})), std::nullopt);
-  }
-  EXPECT_EQ(ProductMark::rows_per_sample(weight), std::nullopt);
 }
 
 TEST_F(FlatSpaceTest, EveryParameterIsReadyOnce) {

@@ -1,7 +1,6 @@
 #include "tensor/gradient_sink.h"
 
 #include "base/fail.h"
-#include "tensor/tensor_registry.h"
 
 namespace cohort {
 namespace {
@@ -11,25 +10,19 @@ TensorRegistry<GradientSink>& sinks() {
   return registry;
 }
 
-TensorRegistry<std::int64_t>& products() {
-  static TensorRegistry<std::int64_t> registry;
+TensorRegistry<ProductMark>& products() {
+  static TensorRegistry<ProductMark> registry;
   return registry;
 }
 
 }  // namespace
 
 ProductMark::ProductMark(const torch::Tensor& parameter, std::int64_t rows_per_sample)
-    : parameter_(parameter.unsafeGetTensorImpl()), rows_(rows_per_sample) {
-  products().add(parameter_, &rows_);
-}
-
-ProductMark::~ProductMark() {
-  products().remove(parameter_);
-}
+    : rows_(rows_per_sample), entry_(products(), parameter, this) {}
 
 std::optional<std::int64_t> ProductMark::rows_per_sample(const torch::Tensor& parameter) {
-  const std::int64_t* rows = products().find(parameter);
-  return rows == nullptr ? std::nullopt : std::optional(*rows);
+  const ProductMark* mark = products().find(parameter);
+  return mark == nullptr ? std::nullopt : std::optional(mark->rows_);
 }
 
 GradientSink* GradientSink::of(const torch::Tensor& parameter) {
@@ -37,13 +30,7 @@ GradientSink* GradientSink::of(const torch::Tensor& parameter) {
 }
 
 GradientSink::GradientSink(const torch::Tensor& parameter, torch::Tensor view)
-    : parameter_(parameter.unsafeGetTensorImpl()), view_(std::move(view)) {
-  sinks().add(parameter_, this);
-}
-
-GradientSink::~GradientSink() {
-  sinks().remove(parameter_);
-}
+    : view_(std::move(view)), entry_(sinks(), parameter, this) {}
 
 void GradientSink::write(const torch::Tensor& gradient) {
   torch::NoGradGuard no_grad;

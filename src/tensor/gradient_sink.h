@@ -6,25 +6,26 @@
 #include <optional>
 #include <vector>
 
+#include "tensor/tensor_registry.h"
+
 namespace cohort {
 
 /// Says of a weight that its gradient is a product: of the gradients of a layer's outputs and the
-/// layer's inputs, of which every sample brings so many rows. It counts from construction to
-/// destruction. A strategy may then ask for the two factors (GradientSink::keep_factors), which for
-/// few rows are much smaller than the product.
+/// layer's inputs, of which every sample brings so many rows. A strategy may then ask for the two
+/// factors (GradientSink::keep_factors), which for few rows are much smaller than the product.
+///
+/// Owned by the layer whose weight it is (LinearLayer), and in force from construction to
+/// destruction; how it is found and by whom is in tensor_registry.h.
 class ProductMark {
  public:
   ProductMark(const torch::Tensor& parameter, std::int64_t rows_per_sample);
-  ~ProductMark();
-  ProductMark(const ProductMark&) = delete;
-  ProductMark& operator=(const ProductMark&) = delete;
 
   /// Of the mark that `parameter` has; nothing where it has none.
   static std::optional<std::int64_t> rows_per_sample(const torch::Tensor& parameter);
 
  private:
-  const c10::TensorImpl* parameter_;
   std::int64_t rows_;
+  TensorRegistry<ProductMark>::Entry entry_;
 };
 
 /// What the gradient of a weight [out, in] is made of: outputs^T * inputs.
@@ -36,16 +37,22 @@ struct GradientFactors {
 /// The place of one parameter's gradient in the flat buffer. A layer that finds the sink of its
 /// weight may write the gradient there itself in the backward pass, and return none to autograd:
 /// then there is no temporary and no copy.
+///
+/// Owned by the FlatSpace the parameter lives in, and found by layers through of() while that space
+/// lives (tensor_registry.h). Not for several threads: all writes of a step come from the thread
+/// that runs its backward passes. In a step:
+///
+///   begin_step()                     forgets what the step before left
+///   write(), beta_for_write(), …     once per backward pass and use of the parameter
+///   written(), factors()             read after the last backward pass
 class GradientSink {
  public:
   /// The sink of `parameter`, or null where the parameter does not live in a FlatSpace (then the
   /// layer returns the gradient to autograd as usual).
   static GradientSink* of(const torch::Tensor& parameter);
 
+  /// `view` has the parameter's shape; its memory outlives the sink.
   GradientSink(const torch::Tensor& parameter, torch::Tensor view);
-  ~GradientSink();
-  GradientSink(const GradientSink&) = delete;
-  GradientSink& operator=(const GradientSink&) = delete;
 
   /// The gradient's place, with the parameter's shape.
   const torch::Tensor& view() const { return view_; }
@@ -85,11 +92,11 @@ class GradientSink {
   const std::vector<GradientFactors>& factors() const { return factors_; }
 
  private:
-  const c10::TensorImpl* parameter_;
   torch::Tensor view_;
-  bool written_ = false;
+  bool written_ = false;  ///< A write of this step was announced.
   bool keeps_factors_ = false;
   std::vector<GradientFactors> factors_;
+  TensorRegistry<GradientSink>::Entry entry_;
 };
 
 }  // namespace cohort

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "tensor/tensor_registry.h"
-
 namespace cohort {
 namespace {
 
@@ -19,13 +17,7 @@ TensorRegistry<TableRows>& tables() {
 
 }  // namespace
 
-TableMark::TableMark(const torch::Tensor& parameter) : parameter_(parameter.unsafeGetTensorImpl()) {
-  marks().add(parameter_, this);
-}
-
-TableMark::~TableMark() {
-  marks().remove(parameter_);
-}
+TableMark::TableMark(const torch::Tensor& parameter) : entry_(marks(), parameter, this) {}
 
 bool TableMark::has(const torch::Tensor& parameter) {
   return marks().find(parameter) != nullptr;
@@ -40,16 +32,12 @@ TableRows::TableRows(torch::Tensor parameter, bool keep_values, Fetch fetch)
       rows_(static_cast<std::size_t>(parameter_.size(0))),
       width_(static_cast<std::size_t>(parameter_.numel()) / rows_),
       memory_(rows_ * width_ * sizeof(float)),
-      fetch_(std::move(fetch)) {
+      fetch_(std::move(fetch)),
+      entry_(tables(), parameter_, this) {
   torch::NoGradGuard no_grad;
   const torch::Tensor view = torch::from_blob(values().data(), parameter_.sizes(), torch::kFloat32);
   if (keep_values) view.copy_(parameter_);
   parameter_.set_data(view);
-  tables().add(parameter_.unsafeGetTensorImpl(), this);
-}
-
-TableRows::~TableRows() {
-  tables().remove(parameter_.unsafeGetTensorImpl());
 }
 
 void TableRows::need(std::span<const std::int64_t> ids) {

@@ -8,28 +8,38 @@
 #include <unordered_map>
 #include <vector>
 
-#include "os/private_memory.h"
+#include "os/memory.h"
+#include "tensor/tensor_registry.h"
 
 namespace cohort {
 
-/// Says of a parameter (a matrix) that each step touches few of its rows: an embedding. It counts
-/// from construction to destruction. A strategy may then keep the table apart (TableRows); one that
-/// does not trains it like any other parameter.
+/// Says of a parameter (a matrix) that each step touches few of its rows: an embedding. A strategy
+/// may then keep the table apart (TableRows); one that does not trains it like any other parameter.
+///
+/// Owned by the layer whose parameter it is, and in force from construction to destruction; how it
+/// is found and by whom is in tensor_registry.h.
 class TableMark {
  public:
   explicit TableMark(const torch::Tensor& parameter);
-  ~TableMark();
-  TableMark(const TableMark&) = delete;
-  TableMark& operator=(const TableMark&) = delete;
 
   static bool has(const torch::Tensor& parameter);
 
  private:
-  const c10::TensorImpl* parameter_;
+  TensorRegistry<TableMark>::Entry entry_;
 };
 
-/// A table that lives elsewhere: here are only the rows a worker has asked for, and the gradients
-/// of the rows its step has touched. Memory and work are in proportion to the rows, not the table.
+/// A table whose current values live elsewhere (on servers): here are the rows a worker has asked
+/// for, and the gradients of the rows its step has touched. There is address space for all rows,
+/// but only pages that were touched take memory, so memory and work are in proportion to those
+/// rows.
+///
+/// Owned by the strategy that keeps tables apart, one per table, and found by the embedding through
+/// of() while it lives (tensor_registry.h). Not for several threads. In a step:
+///
+///   begin_step()       by the strategy: no row is touched
+///   need(ids)          by the layer in forward: fetch is called, then it reads the parameter
+///   add_gradients()    by the layer in backward; rows that come again are added up
+///   touched()          by the strategy: what is to be pushed
 class TableRows {
  public:
   /// Brings the current values of these rows (ascending, each once) to `values()`.
@@ -38,11 +48,9 @@ class TableRows {
   /// The rows of `parameter`, or null where it is trained as a whole.
   static TableRows* of(const torch::Tensor& parameter);
 
-  /// Moves the parameter to memory of its own. Its values come along only where `keep_values`.
+  /// Moves the parameter to memory of this object, of which it is a view from now on: the model
+  /// must not be used once this is gone. Its values come along only where `keep_values`.
   TableRows(torch::Tensor parameter, bool keep_values, Fetch fetch);
-  ~TableRows();
-  TableRows(const TableRows&) = delete;
-  TableRows& operator=(const TableRows&) = delete;
 
   std::size_t rows() const { return rows_; }
   std::size_t width() const { return width_; }
@@ -72,8 +80,9 @@ class TableRows {
   std::size_t width_;
   PrivateMemory memory_;
   Fetch fetch_;
-  std::unordered_map<std::uint32_t, std::size_t> place_of_row_;  // In gradients_.
-  std::vector<float> gradients_;
+  std::unordered_map<std::uint32_t, std::size_t> place_of_row_;  ///< In gradients_, in floats.
+  std::vector<float> gradients_;  ///< A row after the other, in the order they were touched first.
+  TensorRegistry<TableRows>::Entry entry_;
 };
 
 }  // namespace cohort

@@ -6,14 +6,28 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "cluster/work_board.h"
-#include "os/shared_memory.h"
-#include "tensor/own_memory.h"
+#include "os/memory.h"
 
 namespace cohort {
+
+/// What only one worker has (what compression left over, a velocity of its own). Only the strategy
+/// that made it understands it: it names what it keeps in `meaning`, and whoever looks for another
+/// meaning leaves it alone (own_of() below).
+struct OwnMemory {
+  std::string meaning = {};  ///< Empty: there is nothing.
+  std::vector<std::vector<float>> floats = {};
+  std::vector<double> doubles = {};
+  std::vector<std::int64_t> numbers = {};
+
+  bool empty() const { return meaning.empty(); }
+  void clear() { *this = {}; }
+  bool operator==(const OwnMemory&) const = default;
+};
 
 /// Values of a tensor that is not trained, in the order of rows.
 using ApartTensor = std::variant<std::vector<float>, std::vector<std::int64_t>>;
@@ -22,7 +36,13 @@ using ApartTensor = std::variant<std::vector<float>, std::vector<std::int64_t>>;
 /// servers: the model with its optimizer after a number of whole steps. Floats stand in the order
 /// of ModelLayout::of(model, Tables::among_parameters), padding included.
 ///
-/// It is large and made again and again: whoever fills one uses the vectors it has.
+/// A strategy fills one (StateKeeper in strategy/), and one of the next run or group starts from
+/// it. Between them it either goes through the files of a checkpoint (train/state/), or stays in
+/// memory where a worker has survived the loss of another. Fields below that say so are only for
+/// the latter: they name things of this host or of servers that still run.
+///
+/// A plain value without invariants of its own; whoever has it may change it, on one thread. It is
+/// large and made again and again: whoever fills one uses the vectors it has.
 struct TrainingState {
   std::int64_t step = 0;  ///< Steps done. Where work is handed out, those of which all is done.
   WorkLeft work = {};

@@ -12,11 +12,14 @@ namespace cohort {
 
 /// One worker's training within one group of workers: makes model, strategy and stepper, and runs
 /// the loop. When a peer is lost its calls throw; what was learned can then still be carried over
-/// to the next group.
+/// to the next group (carry), and the others be told (leave). It is never used in another group.
+///
+/// It is the only place that knows which Stepper a job has. It uses the group's engine and store,
+/// which outlive it, as does `life`. For the worker's thread.
 class Session {
  public:
   /// `start` is what this worker brings along; null where it has nothing. All workers of the group
-  /// make theirs together.
+  /// make theirs together and go on from the same model. Throws where a peer is lost.
   Session(WorkerLife& life, const View& view, Seat::Group& group, const TrainingState* start);
 
   using End = TrainingLoop::End;
@@ -41,12 +44,12 @@ class Session {
 
   WorkerLife& life_;
   View view_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;  // Each is used by those after it.
   std::unique_ptr<Model> model_;
   std::unique_ptr<Strategy> strategy_;
   ReplicaStepper stepper_;
   std::optional<TrainingLoop> loop_;
-  bool left_ = false;
+  bool left_ = false;  // The others know that this worker is not with them any more.
 };
 
 }  // namespace cohort

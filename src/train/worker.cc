@@ -5,9 +5,9 @@
 
 #include <optional>
 
-#include "base/checked.h"
 #include "base/fail.h"
 #include "base/failpoint.h"
+#include "base/integers.h"
 #include "base/log.h"
 #include "data/sampler.h"
 #include "train/session.h"
@@ -16,7 +16,7 @@
 namespace cohort {
 namespace {
 
-/// A worker on its way through the groups.
+/// A worker on its way through the groups; the order of things is told at run_worker().
 class Worker {
  public:
   Worker(const WorkerRun& run, Seat& seat) : seat_(seat), life_(run, seat.worker()) {}
@@ -128,6 +128,7 @@ class Worker {
     from_disk_ = true;
   }
 
+  /// Of the state this worker has; -1 where it has none.
   std::int64_t steps_done() const {
     if (state_) return state_->step;
     return session_ ? session_->steps_done() : -1;
@@ -138,12 +139,12 @@ class Worker {
   }
 
   Seat& seat_;
-  WorkerLife life_;
+  WorkerLife life_;                     // Outlives the sessions, which use it.
   std::optional<TrainingState> state_;  // To start the next session from.
   bool from_disk_ = false;              // It was read for the group that is being formed.
-  Seat::Group group_;
-  std::unique_ptr<Session> session_;
-  bool forming_ = false;
+  Seat::Group group_;                   // Of the session, which uses its store and engine.
+  std::unique_ptr<Session> session_;    // The newest; null before the first.
+  bool forming_ = false;                // Between a view and its session: others may be waiting.
 };
 
 }  // namespace

@@ -8,13 +8,14 @@
 #include "train/loop/chief_log.h"
 #include "train/loop/step_rate.h"
 #include "train/loop/worker_trace.h"
-#include "train/state/chief_checkpoints.h"
-#include "train/state/worker_parts.h"
+#include "train/state/checkpoint_writers.h"
 #include "train/worker.h"
 
 namespace cohort {
 
-/// What a worker keeps while it goes from one group of workers to the next.
+/// What a worker keeps while it goes from one group of workers to the next: counts that go on, its
+/// slot in the control block, and what it writes. Sessions, and all that is made for one group, are
+/// given it and change it. For the worker's thread; what its writers' threads use is theirs.
 struct WorkerLife {
   WorkerLife(const WorkerRun& its_run, int number)
       : run(its_run),
@@ -51,12 +52,12 @@ struct WorkerLife {
   PhaseClock phases;
   WorkerTrace trace;
   StepRate rate;
-  std::int64_t samples = 0;  ///< Its own.
-  std::int64_t own_steps = 0;
-  std::int64_t rows_under_way = 0;  ///< Of the step that is being finished.
-  std::int64_t validated_epochs = 0;
-  double wait_in_steps = 0;
-  Traffic traffic_before = {};  ///< In earlier groups.
+  std::int64_t samples = 0;           ///< Its own rows, of all its steps that were applied.
+  std::int64_t own_steps = 0;         ///< Steps, or pieces of steps, that it took part in.
+  std::int64_t rows_under_way = 0;    ///< Of the step that is being finished.
+  std::int64_t validated_epochs = 0;  ///< See EpochValidation.
+  double wait_in_steps = 0;           ///< Seconds that its steps waited for others.
+  Traffic traffic_before = {};        ///< In earlier groups.
 
   std::optional<ChiefLog> log;  ///< While it is the chief.
   /// Since it was the chief: it may still be writing when it is not any more.

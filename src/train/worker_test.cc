@@ -1,3 +1,6 @@
+// A worker that leaves while its group is being formed: two threads with real sessions, and a seat
+// that knows of no further group.
+
 #include "train/worker.h"
 
 #include <gmock/gmock.h>
@@ -6,9 +9,9 @@
 
 #include "base/failpoint.h"
 #include "data/load_data.h"
-#include "launch/seats.h"
+#include "launch/seat.h"
 #include "train/train_support_test.h"
-#include "transport/inproc/inproc_hub.h"
+#include "transport/inproc/inproc.h"
 
 namespace cohort {
 namespace {

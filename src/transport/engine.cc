@@ -4,13 +4,15 @@
 #include <map>
 
 #include "base/fail.h"
-#include "base/rows.h"
+#include "base/names.h"
 #include "cluster/host_id.h"
 #include "transport/engine_table.h"
 
 namespace cohort {
 namespace {
 
+/// Every rank tells the store which host it is on and waits for all others to do so; hosts are then
+/// numbered in the order of the ranks, by each rank for itself, with the same result.
 Peers find_peers(const EngineOptions& options, Store& store, Deadline deadline) {
   Peers peers{.rank = options.rank, .hosts = {}};
   std::map<std::string, int> numbers;
@@ -20,7 +22,7 @@ Peers find_peers(const EngineOptions& options, Store& store, Deadline deadline) 
   return peers;
 }
 
-/// That `auto` means for these ranks.
+/// What `auto` means for these ranks: the table's last engine for processes (gloo) never objects.
 const EngineRow& best_engine(const Peers& peers) {
   return *std::ranges::find_if(engine_table(),
                                [&](const EngineRow& row) { return row.objection(peers).empty(); });

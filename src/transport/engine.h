@@ -8,13 +8,14 @@
 
 #include "base/deadline.h"
 #include "cluster/store.h"
+#include "os/memory.h"
 #include "os/peer_watch.h"
-#include "os/shared_memory.h"
 #include "transport/transport.h"
 
 namespace cohort {
 
-/// Memory that all ranks of a run can touch. What an engine offers where all share a host.
+/// Memory that all ranks of an engine can touch: what it offers where all share a host. Owned by
+/// the engine whose shared_regions() it is.
 class SharedRegions {
  public:
   virtual ~SharedRegions() = default;
@@ -37,7 +38,13 @@ class SharedRegions {
   virtual PeerWatch watch() = 0;
 };
 
-/// A way for one rank to reach the others, picked once per run.
+/// A way for one rank to reach the others, picked once per run, on which everything above stands:
+/// it makes transports (messages), regions (memory) and groups (the same again between some ranks).
+///
+/// A *world* is all ranks of an engine, 0 to world() - 1. The ranks have to act alike without
+/// asking each other: calls that all of them must make (connect, region, group of the same ranks)
+/// are counted on each rank, and equal counts belong together. One thread at a time; what it makes
+/// must go before it.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -72,8 +79,8 @@ class Engine {
 };
 
 struct EngineOptions {
-  std::string name =
-      "auto";  ///< Or one of engine_table.h. Threads of one process use an InprocHub.
+  /// Or one of engine_table.h. Threads of one process use an InprocHub.
+  std::string name = "auto";
   int rank = 0;
   int world = 1;
   std::string address;  ///< Of this host, on which peers of other hosts can reach it.

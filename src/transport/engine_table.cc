@@ -4,14 +4,15 @@
 #include <set>
 
 #include "base/fail.h"
-#include "base/rows.h"
-#include "transport/composed/composed_engine.h"
-#include "transport/gloo/gloo_engine.h"
-#include "transport/shm/shm_engine.h"
+#include "base/names.h"
+#include "transport/composed/composed.h"
+#include "transport/gloo/gloo.h"
+#include "transport/shm/shm.h"
 
 namespace cohort {
 namespace {
 
+/// Objections, as EngineRow wants them: what completes the sentence "engine x …".
 std::string none(const Peers&) {
   return "";
 }

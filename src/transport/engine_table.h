@@ -7,7 +7,7 @@
 
 namespace cohort {
 
-/// Who shall be connected: known of all ranks before an engine is picked.
+/// Who shall be connected. Every rank knows it of all ranks before an engine is picked.
 struct Peers {
   int rank = 0;
   std::vector<int> hosts;  ///< By rank; see Engine::hosts.
@@ -20,12 +20,13 @@ struct Peers {
 };
 
 /// The engines there are, the best first: "auto" takes the first that can work. Job keys, checks
-/// and docs read these rows.
+/// and docs read these rows, so an engine needs nothing but a folder and a row.
 struct EngineRow {
-  std::string name;  ///< cluster.engine.
-  bool threads;      ///< Whether workers are threads of one process, or processes.
-  std::string words;
-  /// Why it cannot work with these ranks, or need not be asked; empty: it can.
+  std::string name;   ///< cluster.engine.
+  bool threads;       ///< Whether workers are threads of one process, or processes.
+  std::string words;  ///< For users: what it is.
+  /// Why it cannot work with these ranks, or is not for them, to follow the engine's name in a
+  /// sentence; empty: it can. All ranks come to the same answer, since all know the same peers.
   std::string (*objection)(const Peers& peers);
   /// Null where threads ask their hub.
   std::unique_ptr<Engine> (*make)(const EngineOptions& options, const Peers& peers, Store& store,

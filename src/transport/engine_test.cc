@@ -1,3 +1,6 @@
+// Memory that outlives an engine (SharedRegions::lasting_region): it passes from group to group,
+// grows and shrinks, by ranks that are threads and change their numbers.
+
 #include "transport/engine.h"
 
 #include <gmock/gmock.h>
@@ -5,8 +8,8 @@
 #include <latch>
 #include <thread>
 
-#include "cluster/prefix_store.h"
-#include "transport/inproc/inproc_hub.h"
+#include "cluster/store.h"
+#include "transport/inproc/inproc.h"
 
 namespace cohort {
 namespace {

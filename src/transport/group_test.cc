@@ -6,15 +6,14 @@
 #include <latch>
 #include <numeric>
 
-#include "cluster/store_server.h"
 #include "cluster/tcp_store.h"
-#include "transport/composed/composed_engine.h"
-#include "transport/gloo/gloo_engine.h"
-#include "transport/inproc/inproc_hub.h"
+#include "transport/composed/composed.h"
+#include "transport/gloo/gloo.h"
+#include "transport/inproc/inproc.h"
 #include "transport/mesh.h"
 #include "transport/rank_group.h"
-#include "transport/shm/shm_engine.h"
-#include "transport/test_group.h"
+#include "transport/shm/shm.h"
+#include "transport/transport_test_support.h"
 
 namespace cohort {
 namespace {

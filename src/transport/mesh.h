@@ -12,10 +12,13 @@ enum class Axis { data, pipeline, tensor };
 /// parts of the same layers. Tensor places are next to each other, then pipeline, then data, since
 /// ranks with neighbouring numbers are most often on one host and the innermost talk the most.
 ///
-///   {data 2, pipeline 2, tensor 2}      tensor ──▶
-///                                       0 1   4 5
-///                             pipeline  2 3   6 7
-///                                ▼      data 0  1
+///   {data 2, pipeline 2, tensor 2}          data 0         data 1
+///                                          tensor ──▶     tensor ──▶
+///                              pipeline      0 1            4 5
+///                                 ▼          2 3            6 7
+///
+/// Pure arithmetic, the same on every rank. A line of it is a group of ranks: what Engine::group()
+/// takes. No job has a mesh yet: this is the seam for pipelines and tensor-parallel layers.
 struct Mesh {
   int data = 1;
   int pipeline = 1;

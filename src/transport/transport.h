@@ -36,6 +36,15 @@ using OperationPtr = std::unique_ptr<Operation>;
 ///
 /// One thread at a time may use a transport, but any thread may close it: what another one waits
 /// for there ends with an Error.
+///
+/// What the back ends leave open:
+///
+///                         inproc               shm                     gloo
+///   a send is complete    small: at once,      when all bytes are      when the peer has started
+///                         large: received      in the ring             to receive
+///   bytes move            when the second      while a rank is inside  by a background thread
+///                         side starts          a call
+///   a timeout costs       that peer            that peer               all peers
 class Transport {
  public:
   virtual ~Transport() = default;

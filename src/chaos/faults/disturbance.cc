@@ -5,13 +5,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/files.h"
+
 namespace cohort {
 namespace {
 
 using namespace std::chrono_literals;
+namespace fs = std::filesystem;
 
 constexpr auto kPeriod = 100ms;
 constexpr auto kStoppedPart = 90ms;
+
+/// What the library makes when it keeps somebody waiting.
+fs::path note_of(const fs::path& gate) {
+  return gate.string() + ".waiting";
+}
 
 }  // namespace
 
@@ -48,6 +56,31 @@ void Disturbance::set_stopped(bool stopped) {
   if (stopped == stopped_) return;
   stopped_ = stopped;
   process_.signal(stopped ? SIGSTOP : SIGCONT);
+}
+
+SlowDisk::SlowDisk(const fs::path& library, const fs::path& run_dir)
+    : gate_(fs::absolute(run_dir).string() + ".gate") {
+  if (library.empty()) return;
+  // The library compares with names as the kernel tells them.
+  const fs::path real = fs::weakly_canonical(fs::absolute(run_dir));
+  environment_ = {"LD_PRELOAD=" + fs::absolute(library).string(),
+                  "SLOW_DISK_FOLDER=" + (real / "checkpoints").string(),
+                  "SLOW_DISK_GATE=" + gate_.string()};
+}
+
+void SlowDisk::hold() {
+  fs::remove(note_of(gate_));
+  write_file_atomically(gate_, "");
+}
+
+bool SlowDisk::keeps_waiting() const {
+  return fs::exists(note_of(gate_));
+}
+
+void SlowDisk::release() noexcept {
+  std::error_code ignored;
+  fs::remove(gate_, ignored);
+  fs::remove(note_of(gate_), ignored);
 }
 
 }  // namespace cohort

@@ -5,9 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
+#include "base/files.h"
 #include "os/child_processes.h"
+
+/// A process of the test's own is stopped and goes on; the kernel tells of both by waitid. Of the
+/// slow disk only the files and variables are tested here: tests/slow_disk.cc has the library.
 
 namespace cohort {
 namespace {
@@ -77,6 +82,31 @@ TEST_F(DisturbanceTest, EndsWithItsProcess) {
   EXPECT_TRUE(freeze.over());
   EXPECT_TRUE(held.has_ended());
   EXPECT_FALSE(held.signal(SIGKILL));
+}
+
+TEST(SlowDisk, IsHeldByAFileThatTheRunIsToldOf) {
+  const TemporaryFolder folder;
+  std::string gate;
+  {
+    SlowDisk disk("/lib/shim.so", folder.path() / "run");
+    ASSERT_EQ(disk.environment().size(), 3u);
+    EXPECT_EQ(disk.environment()[0], "LD_PRELOAD=/lib/shim.so");
+    EXPECT_TRUE(disk.environment()[1].ends_with("/run/checkpoints"));
+    gate = disk.environment()[2].substr(std::string("SLOW_DISK_GATE=").size());
+    EXPECT_FALSE(std::filesystem::exists(gate));
+    disk.hold();
+    EXPECT_TRUE(std::filesystem::exists(gate));
+    EXPECT_FALSE(disk.keeps_waiting());
+    std::ofstream(gate + ".waiting") << "";
+    EXPECT_TRUE(disk.keeps_waiting());
+    disk.hold();
+    EXPECT_FALSE(disk.keeps_waiting()) << "somebody who waited before";
+  }
+  EXPECT_FALSE(std::filesystem::exists(gate)) << "nobody is kept waiting for good";
+}
+
+TEST(SlowDisk, WithoutALibraryTheRunIsLeftAlone) {
+  EXPECT_TRUE(SlowDisk("", "run").environment().empty());
 }
 
 }  // namespace

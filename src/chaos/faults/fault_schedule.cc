@@ -1,12 +1,15 @@
 #include "chaos/faults/fault_schedule.h"
 
-#include <algorithm>
-#include <tuple>
+#include <fmt/format.h>
 
-#include "chaos/faults/planted_fault.h"
+#include <algorithm>
+#include <array>
+#include <tuple>
 
 namespace cohort {
 namespace {
+
+// ---- the faults
 
 using Pair = std::pair<Fault, TaskRole>;
 
@@ -48,6 +51,7 @@ const FaultRow& row_of(Fault fault) {
 constexpr double kFirst = 0.1;
 constexpr double kLast = 0.8;
 
+/// Whether a pair can be in a round with those that were drawn before it.
 bool fits(const Pair& pair, std::span<const FaultEvent> before) {
   for (const FaultEvent& event : before) {
     if (is_planted(pair.first) && is_planted(event.fault)) return false;
@@ -60,6 +64,83 @@ bool fits(const Pair& pair, std::span<const FaultEvent> before) {
   return true;
 }
 
+// ---- where planted faults wait
+
+using Points = std::span<const char* const>;
+
+/// Every step of the recipe by which a checkpoint becomes valid.
+constexpr std::array kCheckpointPoints = {
+    "checkpoint.begin",  "checkpoint.file",        "checkpoint.state",  "checkpoint.manifest",
+    "checkpoint.rename", "checkpoint.sync-folder", "checkpoint.verify", "checkpoint.sync-parent",
+    "checkpoint.latest", "checkpoint.prune"};
+/// Before, in and after the update of a shard, and before the answer to the worker.
+constexpr std::array kServerStepPoints = {"server.before-update", "server.in-update",
+                                          "server.before-commit", "server.before-answer"};
+/// What a survivor comes by, in this order, when another one was lost.
+constexpr std::array kRecoveryPoints = {"worker.pause", "worker.carry", "worker.rendezvous",
+                                        "worker.joined"};
+
+constexpr std::array kServerAnswer = {"server.before-answer"};
+constexpr std::array kServerStart = {"server.start"};
+constexpr std::array kWorkerStart = {"worker.start"};
+constexpr std::array kWorkerStep = {"worker.step"};
+constexpr std::array kRendezvous = {"worker.rendezvous"};
+constexpr std::array kBetweenPushes = {"worker.between-pushes"};
+constexpr std::array kShutdown = {"worker.shutdown"};
+
+/// The failpoints of a planted fault; none where it is not planted.
+Points points_of(Fault fault, TaskRole role) {
+  const bool server = role == TaskRole::server;
+  switch (fault) {
+    case Fault::exit:
+      return server ? Points(kServerAnswer) : Points(kWorkerStep);
+    case Fault::start:
+      return server ? Points(kServerStart) : Points(kWorkerStart);
+    case Fault::rendezvous:
+      return kRendezvous;
+    case Fault::step:
+      return server ? Points(kServerStepPoints) : Points(kWorkerStep);
+    case Fault::between_pushes:
+      return kBetweenPushes;
+    case Fault::checkpoint:
+      return kCheckpointPoints;
+    case Fault::shutdown:
+      return kShutdown;
+    case Fault::meanwhile:
+      return kRecoveryPoints;
+    default:
+      return {};
+  }
+}
+
+/// One of the failpoints that fit, by chance; empty where the fault is not planted.
+std::string draw_point(Fault fault, TaskRole role, Random& random) {
+  const Points points = points_of(fault, role);
+  if (points.empty()) return "";
+  return points[points.size() == 1 ? 0 : random.below(points.size())];
+}
+
+/// Where steps are handed out, a worker that got little of the machine makes fewer than its share;
+/// it shall come by its failpoint all the same.
+constexpr std::int64_t kLeastShare = 4;
+
+/// At which passing a fault happens. Faults in a phase happen in the first; but for those of a
+/// recovery that the first group came by too.
+std::int64_t passing_of(const FaultEvent& event, const TestedStrategy& strategy,
+                        std::int64_t steps) {
+  if (event.fault == Fault::meanwhile) {
+    return event.point == "worker.rendezvous" || event.point == "worker.joined" ? 2 : 1;
+  }
+  const bool server = event.role == TaskRole::server;
+  const bool counts_pushes = server || event.fault == Fault::between_pushes;
+  const bool counts = counts_pushes || event.fault == Fault::exit || event.fault == Fault::step;
+  if (!counts || event.fault == Fault::start) return 1;
+  auto passing = static_cast<std::int64_t>(event.at * static_cast<double>(steps));
+  if (counts_pushes) passing /= strategy.steps_per_push;
+  if (!server && !strategy.traits.loss_stops_all) passing /= kLeastShare;
+  return std::max<std::int64_t>(passing, 1);
+}
+
 }  // namespace
 
 const char* name_of(Fault fault) {
@@ -68,6 +149,10 @@ const char* name_of(Fault fault) {
 
 const char* name_of(TaskRole role) {
   return role == TaskRole::worker ? "worker" : role == TaskRole::server ? "server" : "chief";
+}
+
+const char* role_in_files(TaskRole role) {
+  return role == TaskRole::server ? "server" : "worker";
 }
 
 bool is_timed(Fault fault) {
@@ -91,6 +176,8 @@ bool FaultSchedule::can_have(const Pair& pair, const TestedStrategy& strategy) c
   return fault != Fault::slow_disk || slow_disk_;
 }
 
+/// The pair that came least with this strategy, among those the one that came least in all, among
+/// those by chance. There is always one that fits: a kill of a worker or of the chief.
 FaultSchedule::Pair FaultSchedule::draw(const TestedStrategy& strategy,
                                         std::span<const FaultEvent> before) {
   using Rank = std::tuple<int, int, std::uint64_t>;
@@ -128,6 +215,8 @@ FaultEvent FaultSchedule::event_of(const Pair& pair, const TestedStrategy& strat
   return event;
 }
 
+/// The middle of the run is cut into as many parts as there are events, and each has its moment
+/// somewhere in its own part, so that no two come close together.
 RoundPlan FaultSchedule::next(int most) {
   RoundPlan plan{.number = rounds_ + 1,
                  .strategy = strategies_[static_cast<std::size_t>(rounds_) % strategies_.size()],
@@ -143,6 +232,24 @@ RoundPlan FaultSchedule::next(int most) {
     plan.events[i].at = kFirst + part * (static_cast<double>(i) + random_.uniform(0.1, 0.9));
   }
   return plan;
+}
+
+int planted_task(const FaultEvent& event, const ClusterSize& size) {
+  if (event.role == TaskRole::chief) return 0;
+  if (event.role == TaskRole::server) return event.pick % std::max(size.servers, 1);
+  // The last in the line of those who become chief: it lives until the end.
+  if (event.fault == Fault::shutdown) return size.workers - 1;
+  return 1 + event.pick % std::max(size.workers - 1, 1);
+}
+
+std::string planted_faults(const RoundPlan& plan, const ClusterSize& size, std::int64_t steps) {
+  for (const FaultEvent& event : plan.events) {
+    if (!is_planted(event.fault)) continue;
+    return fmt::format("{}-{}:{}={}@{}", role_in_files(event.role), planted_task(event, size),
+                       event.point, event.fault == Fault::exit ? "exit" : "kill",
+                       passing_of(event, plan.strategy, steps));
+  }
+  return "";
 }
 
 }  // namespace cohort

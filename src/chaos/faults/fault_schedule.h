@@ -8,9 +8,17 @@
 #include <vector>
 
 #include "base/random.h"
-#include "chaos/strategy_table.h"
+#include "chaos/chaos_options.h"
 
 namespace cohort {
+
+/// Who suffers what, and when: the faults there are, and the schedule that draws them from a seed.
+///
+/// There are two ways to do a fault. A *timed* one is a signal that chaos sends when the run has
+/// made a share of its steps. A *planted* one waits in the task itself: `cohort train --faults`
+/// sets a failpoint (base/failpoint.h), and the task kills itself, or exits, at a given passing of
+/// it. The first hits anywhere, the second exactly where it hurts: between two writes of a
+/// checkpoint, or between the pushes to two servers.
 
 /// What is done to a task. The first three come from outside while it works. `at_once`: it and
 /// another one are killed in the same moment. `slow_disk`: it is killed while a checkpoint is being
@@ -36,8 +44,12 @@ enum class Fault {
 /// The chief is the worker of rank 0; `worker` is any other.
 enum class TaskRole { worker, server, chief };
 
+/// For people and reports.
 const char* name_of(Fault fault);
 const char* name_of(TaskRole role);
+
+/// As files of a run and `--faults` say it, where a chief is a worker: "worker" or "server".
+const char* role_in_files(TaskRole role);
 
 /// Whether a signal is sent at a moment of this program's choice.
 bool is_timed(Fault fault);
@@ -73,7 +85,7 @@ class FaultSchedule {
   /// With `slow_disk` there is a way to have one.
   FaultSchedule(std::uint64_t seed, std::vector<TestedStrategy> strategies, bool slow_disk);
 
-  /// With at least one and at most `most` events.
+  /// With at least one and at most `most` events, spread over the middle of the run.
   RoundPlan next(int most);
 
  private:
@@ -87,8 +99,16 @@ class FaultSchedule {
   std::vector<TestedStrategy> strategies_;
   bool slow_disk_;
   int rounds_ = 0;
+  // How often a pair was drawn, in all and for each strategy by its name.
   std::map<Pair, int> drawn_;
   std::map<std::pair<std::string, Pair>, int> drawn_by_strategy_;
 };
+
+/// What `cohort train --faults` takes for the planted fault of these events, such as
+/// "worker-2:worker.step=kill@400"; empty where there is none. `steps` are those of the run.
+std::string planted_faults(const RoundPlan& plan, const ClusterSize& size, std::int64_t steps);
+
+/// The number of the task a planted fault is in.
+int planted_task(const FaultEvent& event, const ClusterSize& size);
 
 }  // namespace cohort

@@ -1,5 +1,6 @@
 #include "chaos/faults/fault_schedule.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,10 +8,15 @@
 
 #include <set>
 
+/// The schedule is a function of the seed, so that it is proved by drawing hundreds of rounds:
+/// every fault reaches every role that can have it, and no round contradicts itself. Nothing is
+/// run.
+
 namespace cohort {
 namespace {
 
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr ClusterSize kSize{.workers = 3, .servers = 2};
 
@@ -133,6 +139,60 @@ TEST(Strategies, AnUnknownNameIsRefused) {
     EXPECT_THAT(error.what(), HasSubstr("gossip"));
   }
   EXPECT_EQ(choose_strategies("", kSize).size(), 17u);
+}
+
+RoundPlan with(FaultEvent event, const std::string& strategy = "averaging-sync") {
+  return {.number = 1, .strategy = choose_strategies(strategy, kSize).front(), .events = {event}};
+}
+
+TEST(PlantedFaults, NameTheTaskThePointAndThePassing) {
+  const FaultEvent step{
+      .fault = Fault::step, .role = TaskRole::worker, .at = 0.5, .pick = 3, .point = "worker.step"};
+  EXPECT_EQ(planted_faults(with(step), kSize, 800), "worker-2:worker.step=kill@400");
+  const FaultEvent chief{
+      .fault = Fault::exit, .role = TaskRole::chief, .at = 0.5, .pick = 3, .point = "worker.step"};
+  EXPECT_EQ(planted_faults(with(chief), kSize, 800), "worker-0:worker.step=exit@400");
+  // Servers hear of every eighth step.
+  const FaultEvent server{.fault = Fault::step,
+                          .role = TaskRole::server,
+                          .at = 0.5,
+                          .pick = 3,
+                          .point = "server.before-commit"};
+  EXPECT_EQ(planted_faults(with(server), kSize, 800), "server-1:server.before-commit=kill@50");
+  const FaultEvent start{.fault = Fault::start,
+                         .role = TaskRole::worker,
+                         .at = 0.5,
+                         .pick = 0,
+                         .point = "worker.start"};
+  EXPECT_EQ(planted_faults(with(start), kSize, 800), "worker-1:worker.start=kill@1");
+  EXPECT_THAT(planted_faults(with({.point = ""}), kSize, 800), IsEmpty());
+}
+
+TEST(PlantedFaults, OfARecoveryComeAfterTheFirstGroup) {
+  FaultEvent event{
+      .fault = Fault::meanwhile, .role = TaskRole::worker, .at = 0.5, .pick = 0, .point = ""};
+  for (const auto& [point, passing] : {std::pair{"worker.pause", 1},
+                                       {"worker.carry", 1},
+                                       {"worker.rendezvous", 2},
+                                       {"worker.joined", 2}}) {
+    event.point = point;
+    EXPECT_EQ(planted_faults(with(event), kSize, 800),
+              fmt::format("worker-1:{}=kill@{}", point, passing));
+  }
+}
+
+TEST(PlantedFaults, WorkersThatMakeFewerStepsThanOthersComeByThemToo) {
+  FaultEvent event{.fault = Fault::between_pushes,
+                   .role = TaskRole::worker,
+                   .at = 0.5,
+                   .pick = 0,
+                   .point = "worker.between-pushes"};
+  EXPECT_EQ(planted_faults(with(event, "server-sync"), kSize, 800),
+            "worker-1:worker.between-pushes=kill@400");
+  EXPECT_EQ(planted_faults(with(event, "server-async"), kSize, 800),
+            "worker-1:worker.between-pushes=kill@100");
+  EXPECT_EQ(planted_faults(with(event, "averaging-partial"), kSize, 800),
+            "worker-1:worker.between-pushes=kill@12");
 }
 
 }  // namespace

@@ -17,7 +17,13 @@
 namespace cohort {
 
 /// A training that is watched while faults happen to it: how far it is, whether it hangs, and what
-/// it leaves behind.
+/// it leaves behind. It puts together the process, its files, what it holds, and a disturbance:
+///
+///   pump()   every 5 ms: reads the exit code and the files, lets the disturbance tick, notes what
+///            the processes hold (when they change, and every half second), kills a run that hangs
+///
+/// Used by one thread, which calls pump() until the run is over, and then problems() once.
+/// Destroying it earlier kills the run.
 class DisturbedRun {
  public:
   /// `words` follow `cohort train`; the run hangs when it makes no step for so long. `environment`:
@@ -43,12 +49,14 @@ class DisturbedRun {
   void note_belongings() { belongings_.note(processes_); }
 
   /// Once it is over: a hang, and what is left of it, a sentence each. Processes that are left are
-  /// ended.
+  /// ended: all children of this process are taken for such, so adopt_orphans() must have been
+  /// called and nobody else may have started any.
   std::vector<std::string> problems();
 
  private:
   void note_processes();
   void end_hanging();
+  /// Waits up to 2 s for all processes that the run has left, then kills them, a problem each.
   void end_processes();
 
   const double hang_seconds_;
@@ -56,9 +64,11 @@ class DisturbedRun {
   TrainingProcess training_;
   std::optional<int> exit_code_;
   std::unique_ptr<Disturbance> disturbance_;
+  // A run that does not even begin hangs, too: the clock starts with it.
   std::int64_t last_step_ = 0;
   Clock::time_point last_progress_ = Clock::now();
-  std::set<pid_t> processes_;  // That run now, as far as is known.
+  // The launcher and the tasks that run now, as far as is known, and what they have held.
+  std::set<pid_t> processes_;
   Belongings belongings_;
   Clock::time_point noted_ = Clock::now();
   std::vector<std::string> problems_;

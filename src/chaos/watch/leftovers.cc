@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -16,6 +19,8 @@ namespace cohort {
 namespace {
 
 namespace fs = std::filesystem;
+
+// ---- sockets and named memory
 
 /// The inodes of a process's sockets.
 std::set<std::string> sockets_of(pid_t pid) {
@@ -43,6 +48,7 @@ std::set<std::string> segments_of(pid_t pid) {
   return paths;
 }
 
+/// A socket of this machine, and the sentence that says it is still there.
 struct SocketLine {
   std::string inode;
   std::string what;
@@ -67,6 +73,7 @@ std::vector<SocketLine> listening_ports(const char* table) {
   return found;
 }
 
+/// Those that have a name.
 std::vector<SocketLine> unix_sockets() {
   std::vector<SocketLine> found;
   std::ifstream lines("/proc/net/unix");
@@ -79,6 +86,74 @@ std::vector<SocketLine> unix_sockets() {
     if (!path.empty()) found.push_back({inode, fmt::format("unix socket {} is still there", path)});
   }
   return found;
+}
+
+// ---- memory without a name
+
+using HeldMemory = std::map<std::string, std::string>;
+
+constexpr std::string_view kMemfd = "/memfd:";
+constexpr std::string_view kAnonymous = "/dev/zero (deleted)";
+
+bool is_memory(const std::string& name) {
+  return name.starts_with(kMemfd) || name == kAnonymous;
+}
+
+/// What a process has open of it: a descriptor is enough to map it again.
+void add_open(pid_t pid, HeldMemory& memory) {
+  std::error_code failed;
+  fs::directory_iterator each(fmt::format("/proc/{}/fd", pid), failed);
+  for (; !failed && each != fs::directory_iterator(); each.increment(failed)) {
+    std::error_code gone;
+    const std::string name = fs::read_symlink(each->path(), gone).string();
+    struct stat status = {};
+    if (gone || !is_memory(name) || ::stat(each->path().c_str(), &status) != 0) continue;
+    memory.emplace(
+        fmt::format("{:02x}:{:02x} {}", major(status.st_dev), minor(status.st_dev), status.st_ino),
+        name);
+  }
+}
+
+/// What it has mapped, with or without a descriptor that is still open.
+void add_mapped(pid_t pid, HeldMemory& memory) {
+  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream words(line);
+    std::string addresses, rights, offset, device, inode, name;
+    words >> addresses >> rights >> offset >> device >> inode >> std::ws;
+    std::getline(words, name);
+    if (is_memory(name)) memory.emplace(device + " " + inode, name);
+  }
+}
+
+/// What a process has open or mapped of it. A process that has ended, or is not ours to look at,
+/// holds nothing.
+HeldMemory memory_of(pid_t pid) {
+  HeldMemory memory;
+  add_open(pid, memory);
+  add_mapped(pid, memory);
+  return memory;
+}
+
+/// A line for every process of this machine that still holds some of `memory`.
+std::vector<std::string> holders_of(const HeldMemory& memory) {
+  std::vector<std::string> lines;
+  std::error_code failed;
+  fs::directory_iterator each("/proc", failed);
+  for (; !failed && each != fs::directory_iterator(); each.increment(failed)) {
+    const std::string name = each->path().filename().string();
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc() || end != name.data() + name.size()) continue;
+    std::string held;
+    for (const auto& [key, what] : memory_of(pid)) {
+      if (memory.contains(key)) held += (held.empty() ? "" : ", ") + what;
+    }
+    if (!held.empty()) {
+      lines.push_back(fmt::format("process {} still holds memory of the run: {}", pid, held));
+    }
+  }
+  return lines;
 }
 
 }  // namespace
@@ -102,6 +177,7 @@ std::vector<std::string> Belongings::left() const {
   add(listening_ports("/proc/net/tcp"));
   add(listening_ports("/proc/net/tcp6"));
   add(unix_sockets());
+  // One that was made and left between two notes is known by its name only.
   for (const SocketLine& socket : unix_sockets()) {
     const bool named_after_one = std::ranges::any_of(processes_, [&](pid_t pid) {
       return socket.what.find(fmt::format("@cohort-{}-", pid)) != std::string::npos;

@@ -18,6 +18,10 @@
 #include "base/unique_fd.h"
 #include "os/child_processes.h"
 
+/// Each kind of thing that a run could leave is really left, by this process or by one that it
+/// forks, and must be found for as long as it is there and not longer; what others have must not
+/// be.
+
 namespace cohort {
 namespace {
 

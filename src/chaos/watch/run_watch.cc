@@ -12,14 +12,13 @@
 
 #include "base/fail.h"
 #include "base/files.h"
-#include "base/json_text.h"
+#include "base/json.h"
 #include "base/unique_fd.h"
 
 namespace cohort {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr off_t kTailBytes = 4096;
 
@@ -37,23 +36,21 @@ std::string bytes_from(const fs::path& path, off_t from) {
   return bytes;
 }
 
+/// The last `length` bytes, or all where it is shorter; its first line may be cut.
 std::string tail(const fs::path& path, off_t length) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) return "";
   return bytes_from(path, std::max<off_t>(0, status.st_size - length));
 }
 
-/// A text that is not whole is null, or has not what is looked for.
-Json parse(const std::string& text) {
-  return parse_json(text);
-}
-
+/// The step of a line that tells of training; nothing for validations and for what is not whole.
 std::optional<std::int64_t> trained_step(const std::string& line) {
-  const Json record = parse(line);
+  const nlohmann::json record = parse_json(line);
   if (!record.is_object() || !record.contains("loss") || !record.contains("step")) return {};
   return record["step"].get<std::int64_t>();
 }
 
+/// Those that end; what is behind the last newline is still being written.
 std::vector<std::string> whole_lines(const std::string& text) {
   std::vector<std::string> lines;
   std::size_t begin = 0;
@@ -72,10 +69,10 @@ void RunWatch::refresh() {
 }
 
 void RunWatch::read_tasks() {
-  const Json all = parse(bytes_from(run_dir_ / "tasks.json", 0));
+  const nlohmann::json all = parse_json(bytes_from(run_dir_ / "tasks.json", 0));
   if (!all.is_object() || !all.contains("tasks")) return;
   tasks_.clear();
-  for (const Json& entry : all["tasks"]) {
+  for (const nlohmann::json& entry : all["tasks"]) {
     SeenTask task{.role = entry.at("role"), .number = entry.at("number"), .pid = entry.at("pid")};
     if (entry.contains("rank") && entry["rank"].is_number()) task.rank = entry["rank"].get<int>();
     tasks_.push_back(std::move(task));
@@ -101,7 +98,7 @@ void RunWatch::read_history() {
 }
 
 void RunWatch::take_line(const std::string& text) {
-  const Json record = parse(text);
+  const nlohmann::json record = parse_json(text);
   const std::size_t line = lines_++;
   if (!record.is_object()) return;
   const std::string event = record.value("event", "");
@@ -143,9 +140,9 @@ std::int64_t RunWatch::checkpoint_step() const {
   return newest;
 }
 
-Json RunWatch::summary() const {
-  const Json all = parse(bytes_from(run_dir_ / "summary.json", 0));
-  return all.is_object() ? all : Json();
+nlohmann::json RunWatch::summary() const {
+  const nlohmann::json all = parse_json(bytes_from(run_dir_ / "summary.json", 0));
+  return all.is_object() ? all : nlohmann::json();
 }
 
 std::vector<std::int64_t> logged_steps(const fs::path& run_dir) {

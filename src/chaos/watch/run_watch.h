@@ -42,13 +42,23 @@ struct SeenGroup {
   std::size_t line = 0;
 };
 
-/// What can be seen from outside of a run that goes on in a folder. Its files are written by
-/// processes that may die while they write, so half a line is no line yet.
+/// What can be seen from outside of a run that goes on in a folder: the files that docs/failures.md
+/// promises to users, and nothing else.
+///
+///   file             read by refresh()       tells
+///   tasks.json       whole                   who runs now, with pid and rank
+///   metrics.jsonl    its last 4 KiB          the last step
+///   history.jsonl    what was added          losses, ends, groups, in their order
+///
+/// Checkpoints and the summary are looked at when they are asked for. Files are written by
+/// processes that may die while they write, so half a line is no line yet, and half a document is
+/// as if it were not there: what was read before stays. No thread of its own; used by one.
 class RunWatch {
  public:
   explicit RunWatch(std::filesystem::path run_dir) : run_dir_(std::move(run_dir)) {}
 
-  /// Reads what has changed.
+  /// Reads what has changed. Lines of the history are read once; metrics.jsonl may also have become
+  /// shorter since.
   void refresh();
 
   const std::vector<SeenTask>& tasks() const { return tasks_; }
@@ -76,7 +86,8 @@ class RunWatch {
   std::filesystem::path run_dir_;
   std::vector<SeenTask> tasks_;
   std::int64_t step_ = 0;
-  std::size_t read_bytes_ = 0;  // Of the history.
+  // Of the history: the bytes and the lines that were read, all of them whole.
+  std::size_t read_bytes_ = 0;
   std::size_t lines_ = 0;
   std::vector<SeenLoss> losses_;
   std::vector<SeenEnd> ends_;
@@ -86,7 +97,7 @@ class RunWatch {
 /// All steps that metrics.jsonl tells of, in the order of its lines; validations are left out.
 std::vector<std::int64_t> logged_steps(const std::filesystem::path& run_dir);
 
-/// The last lines of every log of a run, for a report.
+/// The last KiB of every log of a run, for a report.
 std::string log_tails(const std::filesystem::path& run_dir);
 
 }  // namespace cohort

@@ -7,6 +7,9 @@
 
 #include "base/files.h"
 
+/// The files of a run are written here as the processes of one would, also cut in the middle of a
+/// line.
+
 namespace cohort {
 namespace {
 

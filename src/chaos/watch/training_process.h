@@ -11,8 +11,9 @@
 
 namespace cohort {
 
-/// `cohort train` in a process of its own, by the program that runs this one. It is killed with its
-/// owner, and its tasks with it.
+/// `cohort train` in a process of its own, by the program that runs this one (/proc/self/exe). It
+/// is killed with its owner, and its tasks with it. Unlike run_program() of os/ it does not wait:
+/// whoever owns it asks now and then for the exit code, and may signal it meanwhile.
 class TrainingProcess {
  public:
   /// `words` follow `cohort train`; what it says goes to `log`. `environment` has NAME=VALUE for
@@ -23,8 +24,10 @@ class TrainingProcess {
   pid_t pid() const { return process_.pid(0); }
 
   /// Once it has ended: what it exited with, or 128 and the number of the signal that killed it.
+  /// 127 where it could not be started.
   std::optional<int> exit_code();
 
+  /// Sent only while it runs.
   void signal(int signal) { process_.signal(0, signal); }
 
  private:

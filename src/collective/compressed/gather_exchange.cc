@@ -1,10 +1,9 @@
-#include "collective/compressed/gather_exchange.h"
+#include "collective/compressed/gradient_exchange.h"
 
 #include <algorithm>
 
 #include "base/fail.h"
 #include "collective/compressed/peer_messages.h"
-#include "collective/compressed/rank_message.h"
 #include "collective/sum_kernel.h"
 #include "compression/error_feedback.h"
 
@@ -12,8 +11,16 @@ namespace cohort {
 namespace {
 
 // Messages differ in length: it travels first.
-enum Purpose : Tag { kLength, kMessage };
+enum GatherTag : Tag { kLength, kMessage };
 
+/// For codecs whose messages are so short that everyone can have everybody's (sign, topk), and
+/// whose sums would not be as short. Each rank encodes all its gradients and sends the message to
+/// all; everybody decodes and adds the messages up in the order of the ranks.
+///
+///   1. the receives of all peers' lengths are started
+///   2. own length and own message are sent to all
+///   3. as each length comes, the receive of its message is started
+///   4. sum = ((0 + message 0) + message 1) + …, each as soon as it is there
 class GatherExchange : public GradientExchange {
  public:
   explicit GatherExchange(const ExchangeOptions& options)

@@ -9,20 +9,36 @@
 
 #include "base/deadline.h"
 #include "compression/codec.h"
-#include "compression/worker_momentum.h"
+#include "compression/error_feedback.h"
 #include "transport/transport.h"
 
 namespace cohort {
 
-/// What one rank of an exchange keeps, so that another one can go on from it.
+/// Sums of gradients of which less than all travels.
+///
+/// Vocabulary. A *codec* (compression/codec.h) makes a *message* of floats, shorter than these and
+/// not quite the same. The *rest* is what a message has left out; it is added to the next gradients
+/// before they are encoded (*error feedback*), so nothing is lost, it only comes late. A *way* is
+/// an order of messages between the ranks; every kind of codec has one that fits it:
+///
+///   way      file                 codecs             a rank sends
+///   whole    gradient_exchange.cc none               as an all-reduce of floats
+///   segment  segment_exchange.cc  fp16, bf16, int8   2 (world - 1) / world of a message of all
+///   gather   gather_exchange.cc   sign, topk         world - 1 messages of all
+///   lowrank  lowrank_exchange.cc  lowrank            two all-reduces of factors
+///
+/// In every way all ranks end with the same bits, because all make the result of the same bytes in
+/// the same order; a rank also decodes what it has encoded itself.
+
+/// What one rank of an exchange keeps, so that another one can go on from it. It is part of
+/// checkpoints.
 struct ExchangeMemory {
   std::vector<float> rest = {};      ///< What has not travelled, place by place.
   std::vector<float> velocity = {};  ///< See ErrorFeedback; also place by place.
   CodecMemory codec = {};            ///< Of the codecs; of one rank in one world.
 };
 
-/// Sums gradients over the ranks while less than all of them travels. Every kind of codec has a way
-/// that fits it; a way is a file pair. One object per rank; all make the same calls.
+/// One rank's end of an exchange. All ranks make the same calls, each on one thread at a time.
 class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
@@ -57,11 +73,17 @@ struct ExchangeOptions {
   Duration timeout = std::chrono::seconds(60);
 };
 
-/// The exchange that fits `compression.kind`: one of codec_kinds().
+/// The exchange that fits `compression.kind`, one of codec_kinds(); Error(invalid) for another one.
 std::unique_ptr<GradientExchange> make_gradient_exchange(const ExchangeOptions& options);
 
 /// In a few words, how gradients of that kind travel.
 std::string exchange_words(const CompressionOptions& compression);
+
+// For the ways themselves.
+
+std::unique_ptr<GradientExchange> make_segment_exchange(const ExchangeOptions& options);
+std::unique_ptr<GradientExchange> make_gather_exchange(const ExchangeOptions& options);
+std::unique_ptr<GradientExchange> make_lowrank_exchange(const ExchangeOptions& options);
 
 /// For codecs that make random numbers: another seed for every (rank, purpose).
 std::uint64_t exchange_seed(const ExchangeOptions& options, int purpose);

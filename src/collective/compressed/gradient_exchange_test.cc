@@ -1,3 +1,7 @@
+// Every codec's exchange in worlds of one to four ranks: what was put in comes out or is still
+// kept, to the same bits on all ranks and in every run, also where ranks go on from what others
+// kept, and with a message that is broken.
+
 #include "collective/compressed/gradient_exchange.h"
 
 #include <cohort/error.h>
@@ -11,7 +15,7 @@
 
 #include "base/random.h"
 #include "collective/rank_threads_test_support.h"
-#include "transport/test_group.h"
+#include "transport/transport_test_support.h"
 
 namespace cohort {
 namespace {

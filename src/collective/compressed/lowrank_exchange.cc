@@ -1,4 +1,4 @@
-#include "collective/compressed/lowrank_exchange.h"
+#include "collective/compressed/gradient_exchange.h"
 
 #include <algorithm>
 
@@ -9,9 +9,20 @@
 namespace cohort {
 namespace {
 
+/// For lowrank, as PowerSGD does it (Vogels et al. 2019): a matrix M of gradients is taken to be
+/// nearly *left* times *right* transposed, both of `rank` columns. What is no matrix (biases) is
+/// *plain* and travels as it is. One sum:
+///
+///   1. left  = M · (the right factors of the step before), on each rank; summed with what is plain
+///   2. left is made orthonormal: the same on all ranks, as the sum is
+///   3. right = Mᵀ · left, on each rank; summed: what left can say of the sum of all M
+///   4. the result is left · (sum of right)ᵀ; the rest is M - left · (own right)ᵀ
+///
+/// The result is the best that the common left factors can say of the sum, and a rank sends no more
+/// with many ranks than with two. All ranks must begin with the same right factors: from one seed,
+/// or after recall() with rank 0's.
 class LowrankExchange : public GradientExchange {
  public:
-  // All ranks start from the same factors, hence the same seed.
   explicit LowrankExchange(const ExchangeOptions& options)
       : executor_(options.transport),
         algorithm_(options.algorithm),

@@ -1,9 +1,8 @@
-#include "collective/compressed/segment_exchange.h"
+#include "collective/compressed/gradient_exchange.h"
 
 #include <algorithm>
 
 #include "collective/compressed/peer_messages.h"
-#include "collective/compressed/rank_message.h"
 #include "collective/schedule.h"
 #include "collective/sum_kernel.h"
 #include "compression/error_feedback.h"
@@ -11,8 +10,22 @@
 namespace cohort {
 namespace {
 
-enum Purpose : Tag { kPart, kSum };
+enum SegmentTag : Tag { kPart, kSum };
 
+/// For codecs with messages as long as their vectors (fp16, bf16, int8). The gradients are cut into
+/// a segment per rank, which owns it:
+///
+///   1. every rank encodes its part of each segment and sends it to the owner;
+///   2. the owner decodes and sums the parts in the order of the ranks, its own as it is;
+///   3. the owner encodes the sum and sends it to all, who decode it, as does the owner itself.
+///
+///   rank 0   [ own 0 | for 1 | for 2 ]      A *lane* is what this rank sends for one segment: its
+///   rank 1   [ for 0 | own 1 | for 2 ]      part to the owner, or where it is the owner itself the
+///   rank 2   [ for 0 | for 1 | own 2 ]      sum to all. Every lane has its own rest and codec.
+///
+/// Both encodings keep what they left out: the part's rest stays with the sender, the sum's with
+/// the owner. A rank sends 2 (world - 1) / world of a message of the whole: no more with many ranks
+/// than with two.
 class SegmentExchange : public GradientExchange {
  public:
   explicit SegmentExchange(const ExchangeOptions& options)
@@ -33,6 +46,7 @@ class SegmentExchange : public GradientExchange {
     }
   }
 
+  // All lanes keep their new rest, or none does.
   void sum(std::span<float> gradients) override {
     try {
       exchange(gradients);

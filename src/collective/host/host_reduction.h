@@ -1,15 +1,66 @@
 #pragma once
 
+#include <cohort/error.h>
+
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "collective/elements.h"
-#include "collective/host/host_barrier.h"
 #include "collective/schedule.h"
+#include "os/peer_watch.h"
+#include "os/shared_wait.h"
 
 namespace cohort {
+
+/// A barrier between the ranks of one host, in memory they share. Every rank has a cache line in
+/// which it counts its arrivals; to pass, a rank waits until all the others' counts have reached
+/// its own. So whoever waits in vain can name the ranks that are missing.
+///
+/// Who waits looks at all that have not arrived, not only at the one it waits for: one of them that
+/// died or left will never come, and those that live may not either, because of it. A rank that
+/// died after it had arrived is in nobody's way here: the next barrier misses it.
+class HostBarrier {
+ public:
+  static std::size_t bytes_needed(int world);
+
+  /// `region` is zeroed memory shared by all ranks, 64-byte aligned. `watch` may be empty where
+  /// ranks are threads of one process.
+  HostBarrier(int rank, int world, std::span<std::byte> region, PeerWatch watch, WaitPolicy policy);
+
+  /// Returns when every rank has called it as often as this one. Throws Error(timeout) or
+  /// Error(peer_lost) naming the missing ranks and `doing`; from then on every call throws.
+  void arrive_and_wait(Deadline deadline, const char* doing);
+
+  /// Tells the others that this rank will not come again: their waits end with Error(peer_lost).
+  void leave() noexcept;
+
+ private:
+  /// Written by its rank only.
+  struct alignas(64) Line {
+    std::atomic<std::uint32_t> arrivals;
+    std::atomic<std::uint32_t> left;  ///< Not 0: it will not come again.
+    SharedEvent event;                ///< Told of every change of the two.
+  };
+
+  void wait_for(int peer, Deadline deadline, const char* doing);
+  void look_for_the_lost(const char* doing);
+  bool has_left(int peer) const;
+  [[noreturn]] void give_up(ErrorCode code, int peer, const char* doing);
+  bool has_arrived(int peer) const;
+
+  int rank_;
+  std::span<Line> lines_;
+  PeerWatch watch_;
+  SharedWait wait_;
+  std::uint32_t arrivals_ = 0;  // Of this rank; wraps around.
+  std::string failure_;         // What every call says once one has failed,
+  int failed_rank_ = -1;        // and about whom; -1: none has.
+};
 
 /// Memory that all ranks of one host share, and the sums they make in it without sending anything.
 ///
@@ -18,11 +69,14 @@ namespace cohort {
 /// of the elements. A sum over ranks is always made in the order of the ranks, so it is the same in
 /// every run.
 ///
-///   rank 0 writes  [ contribution 0 ]──┐ each rank sums its own segment ┌─▶ [ own 0 | own 1 ]
-///   shared rank 1 writes  [ contribution 1 ]──┘ of all contributions           └─▶
+///   floats    [ shared: segment 0 | segment 1 | … ] [ contribution 0 ] [ contribution 1 ] …
+///   written by          rank 0      rank 1            rank 0             rank 1
+///   control   [ barrier: a line per rank ] [ notes per rank ] [ small messages per rank ]
 ///
 /// No call makes a copy to be sent; what keeps ranks apart is a barrier before the reading of
-/// contributions and one after the writing of the shared area.
+/// contributions and one after the writing of the shared area. One object per rank, used by one
+/// thread; the memory must outlive it. All ranks make the same calls of barrier(), all_reduce() and
+/// small_sum(), which throw as HostBarrier::arrive_and_wait() does.
 class HostReduction {
  public:
   struct Shape {
@@ -34,9 +88,9 @@ class HostReduction {
   /// What travels at once in small_sum(), in bytes.
   static constexpr std::size_t kSmallBytes = 32 << 10;
 
-  /// What the ranks need to find together, and the floats: the shared area, then a place for the
-  /// contribution of each rank. Where these stand does not depend on how many ranks there are, so
-  /// that the floats of one group may be used by the next.
+  /// Two pieces of memory: *control*, which is new for every group of ranks, and *floats*, the
+  /// shared area and then a place for the contribution of each rank. Where these stand does not
+  /// depend on how many ranks there are, so that the floats of one group may be used by the next.
   static std::size_t control_bytes(const Shape& shape);
   static std::size_t floats_bytes(const Shape& shape);
   static std::size_t bytes_needed(const Shape& shape) {
@@ -77,7 +131,7 @@ class HostReduction {
   /// not worth a place among the contributions.
   void small_sum(Numbers numbers, Deadline deadline);
 
-  /// Where this rank writes, and others after the next barrier read, a few doubles per step.
+  /// 8 doubles per rank: what a rank writes to its own others read after the next barrier.
   std::span<double> note(int rank) const;
 
   /// See HostBarrier::leave.

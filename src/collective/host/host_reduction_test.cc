@@ -1,3 +1,6 @@
+// Sums and barriers in memory that ranks share, ranks being threads or forked processes: in the
+// order of the ranks, and whoever is late, leaves or is killed is named.
+
 #include "collective/host/host_reduction.h"
 
 #include <gmock/gmock.h>
@@ -10,8 +13,7 @@
 #include <thread>
 
 #include "base/fail.h"
-#include "os/private_memory.h"
-#include "os/shared_memory.h"
+#include "os/memory.h"
 
 namespace cohort {
 namespace {

@@ -1,16 +1,17 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "data/preprocessing/image_input.h"
-#include "data/preprocessing/sparse_input.h"
-#include "data/preprocessing/table_input.h"
+#include "data/preprocessing/inputs.h"
 #include "data/preprocessing/targets.h"
-#include "data/preprocessing/text_input.h"
+#include "tensor/data_spec.h"
 
 namespace cohort {
+
+class JsonFields;
 
 /// Samples that were numbers from the start: generated, or a program's own.
 struct PlainInput {};
@@ -19,6 +20,10 @@ struct PlainInput {};
 /// model's output to get its name. A value of its own: loaders fill it while they load and read
 /// their files through it, the artefact of a model stores it, and whoever scores has no other way
 /// from a raw row to an input. So training and scoring cannot drift apart.
+///
+///   load_data() ── learns ──► Preprocessing ── to_json() ──► model.json
+///                                  ▲                             │
+///   raw rows ── input_of(), open_rows() ── inputs      read_preprocessing()
 struct Preprocessing {
   std::variant<PlainInput, TableInput, SparseInput, ImageInput, TextInput> input;
   Targets targets = Targets::values(1);
@@ -29,5 +34,13 @@ struct Preprocessing {
     return text != nullptr ? text->vocabulary.names() : targets.names();
   }
 };
+
+/// Preprocessing as JSON and back, to the same floats; docs/model.md describes it. Text has no
+/// targets of its own: they are its characters.
+nlohmann::ordered_json to_json(const Preprocessing& preprocessing);
+
+/// The text may be anybody's, so nothing is allocated by a number in it. Throws Error(corrupt) for
+/// what is no preprocessing, or not one whose inputs and outputs are those of `spec`.
+Preprocessing read_preprocessing(const JsonFields& fields, const DataSpec& spec);
 
 }  // namespace cohort

@@ -1,3 +1,5 @@
+// Proves that what loading learned survives JSON to the last bit of every input, what unknown
+// classes and characters do, and that files are read right wherever a window ends.
 #include "data/preprocessing/preprocessing.h"
 
 #include <gmock/gmock.h>
@@ -7,11 +9,10 @@
 
 #include "base/fail.h"
 #include "base/files.h"
-#include "base/json_text.h"
+#include "base/json.h"
+#include "data/datasets.h"
 #include "data/load_data.h"
-#include "data/preprocessing/preprocessing_json.h"
-#include "data/sources/csv_reader.h"
-#include "data/sources/split.h"
+#include "data/sources/text_files.h"
 
 namespace cohort {
 namespace {

@@ -1,15 +1,14 @@
-#include "data/preprocessing/sparse_input.h"
+#include "data/preprocessing/inputs.h"
 
 #include <algorithm>
 #include <charconv>
 
-#include "base/excerpt.h"
 #include "base/fail.h"
-#include "data/sources/parse_number.h"
 
 namespace cohort {
 namespace {
 
+/// A dense row has so many floats at most: 64 MiB.
 constexpr std::int64_t kMostFeatures = 1 << 24;
 
 /// The text up to the next blank; takes it and the blanks off `rest`.
@@ -45,6 +44,7 @@ SparseRow::Entry read_pair(std::string_view word, const RowPlace& place, std::in
 
 }  // namespace
 
+// A first word without a colon is the label; a line may have none, as files to be scored do.
 bool read_sparse_row(std::string_view text, const RowPlace& place, SparseRow& row) {
   text = text.substr(0, text.find('#'));  // A comment ends the line.
   std::string_view word = take_word(text);
@@ -66,6 +66,7 @@ bool read_sparse_row(std::string_view text, const RowPlace& place, SparseRow& ro
   return true;
 }
 
+// Entries ascend, so the last one tells whether all are within the width.
 void SparseInput::expand(const SparseRow& row, const RowPlace& place, float* input) const {
   std::fill_n(input, width, 0.0F);
   if (!row.entries.empty() && row.entries.back().column >= width) {

@@ -1,4 +1,4 @@
-#include "data/preprocessing/table_input.h"
+#include "data/preprocessing/inputs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/excerpt.h"
 #include "base/fail.h"
-#include "data/sources/parse_number.h"
 
 namespace cohort {
 namespace {
@@ -26,6 +24,7 @@ std::optional<ColumnMap> map_by_place(const TableInput& table, std::size_t colum
   return map;
 }
 
+/// Columns in any order, with the target or without, each known by its name.
 ColumnMap map_by_name(const TableInput& table, const std::vector<std::string>& names,
                       const std::string& file) {
   std::map<std::string, std::size_t> known{{table.target, ColumnMap::kTarget}};
@@ -78,6 +77,8 @@ float TableInput::number(std::size_t feature, const std::string& text,
   return static_cast<float>(*number);
 }
 
+// In double and in two passes, the mean first: a column may be far from 0 compared to its spread.
+// Only training rows are looked at, so that validation samples stay unseen.
 void TableInput::learn(std::span<const float> raw, std::span<const std::int64_t> train) {
   mean.assign(width(), 0);
   factor.assign(width(), 1);
@@ -96,6 +97,7 @@ void TableInput::learn(std::span<const float> raw, std::span<const std::int64_t>
   }
 }
 
+// In double until the last step, as learn() computes.
 void TableInput::standardise(std::span<const float> raw, float* input) const {
   std::size_t column = 0;
   for (const float value : raw) {
@@ -104,6 +106,8 @@ void TableInput::standardise(std::span<const float> raw, float* input) const {
   }
 }
 
+// By place where the names are exactly those of the training, which need not be unique then; by
+// name otherwise.
 ColumnMap map_columns(const TableInput& table, const std::vector<std::string>& first,
                       const std::string& file) {
   if (table.header) {

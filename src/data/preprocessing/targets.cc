@@ -5,15 +5,14 @@
 #include <set>
 #include <utility>
 
-#include "base/excerpt.h"
 #include "base/fail.h"
-#include "base/nearest_name.h"
-#include "data/sources/parse_number.h"
-#include "data/sources/split.h"
+#include "base/names.h"
+#include "data/datasets.h"
 
 namespace cohort {
 namespace {
 
+/// DataOptions::task has a default that is a task of generated data; left alone it means classes.
 bool wants_classes(const DataOptions& options) {
   const bool left_at_default = options.task == DataOptions().task;
   if (left_at_default) return true;
@@ -21,6 +20,7 @@ bool wants_classes(const DataOptions& options) {
   return options.task == "classes";
 }
 
+/// A class that is a number must be a whole one: others are values, which the message says.
 double class_number(const Labels& labels, std::size_t at) {
   const double number = *parse_number(labels.texts[at]);
   if (number != std::floor(number)) {
@@ -42,6 +42,7 @@ std::vector<std::string> numbers_in(const Labels& labels, const std::vector<std:
   return names;
 }
 
+/// The names of classes by their letters, in that order.
 std::vector<std::string> names_in(const Labels& labels, const std::vector<std::int64_t>& rows) {
   std::set<std::string> names;
   for (const std::int64_t row : rows) names.insert(labels.texts[static_cast<std::size_t>(row)]);
@@ -85,6 +86,8 @@ Targets::Targets(const DataOptions& options, const Labels& labels,
   set_names(std::move(names));
 }
 
+// The classes that training knows are numbered as they come; the unknown one is added after them
+// and has the last id.
 void Targets::set_names(std::vector<std::string> names) {
   names_ = std::move(names);
   for (std::size_t id = 0; id < names_.size(); ++id) {
@@ -131,6 +134,7 @@ std::vector<std::string> Targets::names() const {
   return names;
 }
 
+// Numeric classes are looked up as numbers, so "3", "3.0" and "+3" are the same class.
 std::optional<std::int64_t> Targets::known_id(const std::string& text) const {
   if (!numeric_ && !counted_) {
     const auto found = ids_by_name_.find(text);

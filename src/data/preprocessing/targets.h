@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "data/preprocessing/row_place.h"
+#include "data/preprocessing/inputs.h"
 
 namespace cohort {
 
@@ -35,6 +35,12 @@ struct Labels {
 /// How labels become targets: class ids, or values to predict. Classes are counted in the order of
 /// their numbers or, where a label is not a number, of their names; the unknown one, if there is
 /// one, comes last. A value: what the loader learned, and all that scoring needs.
+///
+///   values     one float to predict per output; labels are numbers
+///   counted    classes that are their own ids; nothing is kept of each
+///   named      classes by name; `numeric` where all names are numbers: then "1" and "1.0" are one
+///
+/// Const functions may be called on any thread.
 class Targets {
  public:
   /// Learns the classes of `labels`: of all of them or, where there is an unknown class, only of
@@ -48,6 +54,7 @@ class Targets {
   /// Classes by name, in their order. Throws Error(invalid) where one is there twice or, if they
   /// are `numeric`, is no number.
   static Targets named(std::vector<std::string> names, bool numeric, bool unknown);
+  /// No classes: so many floats to predict.
   static Targets values(std::int64_t outputs);
 
   bool classes() const { return classes_; }
@@ -62,6 +69,7 @@ class Targets {
   /// The class of a label. Throws Error(invalid), with its place, for one that training never saw,
   /// unless there is an unknown class.
   std::int64_t id_of(const std::string& text, const RowPlace& place) const;
+  /// The number a label is written as. Throws Error(invalid), with its place, where it is none.
   float value_of(const std::string& text, const RowPlace& place) const;
 
   /// An empty tensor for the targets of so many rows: int64 ids of shape {n}, or floats {n, 1}.
@@ -69,22 +77,24 @@ class Targets {
   /// The target of one label, into row `row` of such a tensor.
   void convert(const std::string& text, const RowPlace& place, torch::Tensor& into,
                std::int64_t row) const;
+  /// The targets of all labels.
   torch::Tensor convert(const Labels& labels) const;
 
  private:
   Targets() = default;
+  /// Numbers the classes. Throws as named() does.
   void set_names(std::vector<std::string> names);
-  /// Nothing where it is none of them.
+  /// The class of a label; nothing where training never saw it.
   std::optional<std::int64_t> known_id(const std::string& text) const;
 
   bool classes_ = true;
   bool counted_ = false;
   bool numeric_ = false;
-  bool unknown_ = false;
+  bool unknown_ = false;  ///< There is an unknown class, the last one.
   std::int64_t outputs_ = 0;
-  std::vector<std::string> names_;
-  std::map<double, std::int64_t> ids_by_number_;
-  std::map<std::string, std::int64_t> ids_by_name_;
+  std::vector<std::string> names_;                   ///< By id; only of named classes.
+  std::map<double, std::int64_t> ids_by_number_;     ///< Where numeric_.
+  std::map<std::string, std::int64_t> ids_by_name_;  ///< Otherwise.
 };
 
 }  // namespace cohort

@@ -1,19 +1,19 @@
-#include "data/sources/csv.h"
+#include "data/sources/sources.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/excerpt.h"
 #include "base/fail.h"
-#include "base/nearest_name.h"
-#include "data/sources/csv_reader.h"
-#include "data/sources/split.h"
+#include "base/names.h"
+#include "data/datasets.h"
+#include "data/sources/text_files.h"
 
 namespace cohort {
 namespace {
 
+/// A file as it was read: numbers are still raw.
 struct Table {
   TableInput input;
   std::vector<float> features;  ///< Raw numbers, row after row.
@@ -22,6 +22,7 @@ struct Table {
   std::int64_t rows() const { return static_cast<std::int64_t>(labels.texts.size()); }
 };
 
+/// The column that is predicted: the one the job names, or the last.
 std::size_t find_target(const std::vector<std::string>& columns, const std::string& file,
                         const DataOptions& options) {
   if (options.target.empty()) return columns.size() - 1;
@@ -30,7 +31,8 @@ std::size_t find_target(const std::vector<std::string>& columns, const std::stri
                                   columns.begin());
 }
 
-/// Takes the names from the first record, or makes them up: "1", "2", …
+/// Which column is what. Takes the names from the first record, or makes them up: "1", "2", … With
+/// made-up names a target is named by its number.
 TableInput read_columns(std::vector<std::string> columns, const std::string& file,
                         const DataOptions& options) {
   if (!options.header) {
@@ -48,6 +50,7 @@ TableInput read_columns(std::vector<std::string> columns, const std::string& fil
   return input;
 }
 
+/// Fields to numbers and the label, both checked with their place.
 void read_row(Table& table, const std::vector<std::string>& fields, std::int64_t line) {
   const RowPlace place{table.labels.file, line};
   const TableInput& input = table.input;
@@ -68,6 +71,7 @@ void read_row(Table& table, const std::vector<std::string>& fields, std::int64_t
   }
 }
 
+/// Without a header the first record is a sample too.
 Table read_table(const std::string& path, const DataOptions& options) {
   Table table;
   table.labels.file = path;
@@ -92,6 +96,7 @@ std::string listed(const std::vector<std::string>& columns) {
   return excerpt(fmt::format("{}", fmt::join(columns, ", ")), 200);
 }
 
+/// A second file must have the columns of the first, in their order.
 void check_same_columns(const Table& train, const Table& validation) {
   const std::vector<std::string> theirs = validation.input.columns(), ours = train.input.columns();
   if (ours == theirs) return;
@@ -101,6 +106,8 @@ void check_same_columns(const Table& train, const Table& validation) {
 
 }  // namespace
 
+// Means and factors are learned of the training rows only; classes of all rows, unless there is an
+// unknown class for those that training has not seen (Targets).
 LoadedData load_csv(const DataOptions& options, std::uint64_t seed) {
   if (options.path.empty()) fail(ErrorCode::invalid, "csv data needs a path: the file to read");
   Table table = read_table(options.path, options);

@@ -1,4 +1,8 @@
-#include "data/sources/digits.h"
+// Digits drawn by arithmetic. Each is a few strokes in the unit square; a *hand* (stretch, slant,
+// turn, place, width of the pen, all random) maps them to pixels, lines are inked with a soft edge,
+// and the picture gets noise. All random numbers of a set come from one generator of (seed, part),
+// in the order of its samples.
+#include "data/sources/sources.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "data/sources/byte_images.h"
+#include "data/datasets.h"
 
 namespace cohort {
 namespace {
@@ -21,8 +25,9 @@ struct Point {
   double y = 0;
 };
 
+/// A line through its points; a digit is one or two of them.
 using Stroke = std::vector<Point>;
-using Shape = std::vector<Stroke>;
+using DigitShape = std::vector<Stroke>;
 
 /// A part of an ellipse in sixteenths of a turn, clockwise; 0 is right, 4 the bottom.
 Stroke arc(Point centre, Point radius, int from, int to) {
@@ -42,18 +47,19 @@ Stroke joined(Stroke first, const Stroke& second) {
   return first;
 }
 
-const std::array<Shape, 10>& shapes() {
-  static const std::array<Shape, 10> digits = {
-      Shape{arc({.50, .50}, {.26, .42}, 0, 16)},
-      Shape{{{.35, .22}, {.54, .08}, {.54, .92}}},
-      Shape{joined(arc({.50, .30}, {.24, .22}, 9, 18), {{.24, .92}, {.78, .92}})},
-      Shape{arc({.47, .29}, {.22, .20}, 9, 20), arc({.47, .70}, {.25, .22}, 12, 23)},
-      Shape{{{.62, .92}, {.62, .08}, {.22, .64}, {.80, .64}}},
-      Shape{joined({{.74, .08}, {.34, .08}, {.30, .46}}, arc({.48, .66}, {.24, .25}, 10, 22))},
-      Shape{joined({{.66, .10}, {.42, .36}}, arc({.50, .68}, {.22, .23}, 8, 24))},
-      Shape{{{.24, .10}, {.76, .10}, {.44, .92}}},
-      Shape{arc({.50, .29}, {.20, .20}, 0, 16), arc({.50, .71}, {.24, .22}, 0, 16)},
-      Shape{joined(arc({.50, .32}, {.22, .23}, 0, 16), {{.60, .92}})},
+/// How each digit is drawn, stroke by stroke.
+const std::array<DigitShape, 10>& shapes() {
+  static const std::array<DigitShape, 10> digits = {
+      DigitShape{arc({.50, .50}, {.26, .42}, 0, 16)},
+      DigitShape{{{.35, .22}, {.54, .08}, {.54, .92}}},
+      DigitShape{joined(arc({.50, .30}, {.24, .22}, 9, 18), {{.24, .92}, {.78, .92}})},
+      DigitShape{arc({.47, .29}, {.22, .20}, 9, 20), arc({.47, .70}, {.25, .22}, 12, 23)},
+      DigitShape{{{.62, .92}, {.62, .08}, {.22, .64}, {.80, .64}}},
+      DigitShape{joined({{.74, .08}, {.34, .08}, {.30, .46}}, arc({.48, .66}, {.24, .25}, 10, 22))},
+      DigitShape{joined({{.66, .10}, {.42, .36}}, arc({.50, .68}, {.22, .23}, 8, 24))},
+      DigitShape{{{.24, .10}, {.76, .10}, {.44, .92}}},
+      DigitShape{arc({.50, .29}, {.20, .20}, 0, 16), arc({.50, .71}, {.24, .22}, 0, 16)},
+      DigitShape{joined(arc({.50, .32}, {.22, .23}, 0, 16), {{.60, .92}})},
   };
   return digits;
 }
@@ -61,9 +67,9 @@ const std::array<Shape, 10>& shapes() {
 /// How one digit is written: an affine map to pixels and a pen.
 struct Hand {
   double xx, xy, yx, yy;  ///< Stretch, slant and turn.
-  Point centre;
-  double radius;  ///< Of the pen, in pixels.
-  double shake;
+  Point centre;           ///< In pixels.
+  double radius;          ///< Of the pen, in pixels.
+  double shake;           ///< The farthest a point is moved, in pixels.
 
   explicit Hand(Random& random)
       : xx(random.uniform(0.75, 1.15)),
@@ -106,7 +112,7 @@ void draw_line(Canvas& canvas, Point a, Point b, double radius) {
   }
 }
 
-void draw_digit(Canvas& canvas, const Shape& shape, Random& random) {
+void draw_digit(Canvas& canvas, const DigitShape& shape, Random& random) {
   const Hand hand(random);
   for (const Stroke& stroke : shape) {
     Point from = hand.place(stroke[0], random);
@@ -133,6 +139,8 @@ void develop(const Canvas& canvas, double noise, Random& random, std::uint8_t* p
 
 }  // namespace
 
+// Sample i is digit i % classes: the order of samples is made random where they are taken
+// (sampler.h).
 std::shared_ptr<const Dataset> make_digits(const DigitOptions& options) {
   torch::Tensor pixels = torch::empty({options.samples, 1, kSide, kSide}, torch::kUInt8);
   torch::Tensor labels = torch::empty({options.samples}, torch::kInt64);

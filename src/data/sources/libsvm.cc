@@ -1,4 +1,4 @@
-#include "data/sources/libsvm.h"
+#include "data/sources/sources.h"
 
 #include <algorithm>
 #include <string>
@@ -6,14 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/checked.h"
-#include "base/excerpt.h"
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/integers.h"
 #include "base/memory_room.h"
-#include "data/sources/parse_number.h"
-#include "data/sources/split.h"
-#include "data/sources/text_window.h"
+#include "data/datasets.h"
+#include "data/preprocessing/inputs.h"
+#include "data/sources/text_files.h"
 
 namespace cohort {
 namespace {
@@ -24,6 +23,7 @@ namespace {
 constexpr std::int64_t kSmallBytes = 256 << 20;
 constexpr std::int64_t kLargestGrowth = 1000;
 
+/// A file as it was read: entries of all rows behind each other, without the zeros.
 struct SparseTable {
   std::vector<SparseRow::Entry> entries;  ///< Row after row.
   std::vector<std::size_t> row_ends;      ///< In `entries`.
@@ -34,7 +34,8 @@ struct SparseTable {
   std::int64_t rows() const { return static_cast<std::int64_t>(labels.texts.size()); }
 };
 
-SparseTable read_table(const std::string& path) {
+/// Every line needs a label here; scoring takes lines without one.
+SparseTable read_sparse_table(const std::string& path) {
   SparseTable table;
   table.labels.file = path;
   table.file_bytes = static_cast<std::int64_t>(InputFile(path).size());
@@ -56,6 +57,7 @@ SparseTable read_table(const std::string& path) {
   return table;
 }
 
+/// By kSmallBytes and kLargestGrowth above, and by the memory that there is.
 void check_dense_size(const SparseTable& table, std::int64_t width, bool width_is_given) {
   const std::int64_t float_bytes = sizeof(float);
   const auto bytes = checked_product(table.rows(), width, float_bytes);
@@ -69,6 +71,7 @@ void check_dense_size(const SparseTable& table, std::int64_t width, bool width_i
   check_memory_room(table.labels.file + " as a dense table", static_cast<std::uint64_t>(*bytes));
 }
 
+/// The table that training uses, zeros and all.
 torch::Tensor dense(const SparseTable& table, std::int64_t width, bool width_is_given) {
   if (table.width > width) {
     fail(ErrorCode::invalid, "{} has a feature with index {}, but features is {}",
@@ -87,13 +90,15 @@ torch::Tensor dense(const SparseTable& table, std::int64_t width, bool width_is_
 
 }  // namespace
 
+// A model's width is that of the widest row of both files, or what the job says; rows that are
+// narrower have zeros at their end.
 LoadedData load_libsvm(const DataOptions& options, std::uint64_t seed) {
   if (options.path.empty()) fail(ErrorCode::invalid, "libsvm data needs a path: the file to read");
-  const SparseTable table = read_table(options.path);
+  const SparseTable table = read_sparse_table(options.path);
   const bool cut = options.validation_path.empty();
   check_task(options);
   SparseTable validation;
-  if (!cut) validation = read_table(options.validation_path);
+  if (!cut) validation = read_sparse_table(options.validation_path);
   Split split{.train = all_rows(table.rows()), .validation = {}};
   if (cut) split = split_samples(options.path, table.rows(), options.validation_fraction, seed);
   const Targets targets(options, table.labels, split.train);

@@ -1,13 +1,11 @@
-#include "data/sources/mnist.h"
+#include "data/sources/sources.h"
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/fail.h"
-#include "data/sources/byte_images.h"
-#include "data/sources/digits.h"
-#include "data/sources/idx_file.h"
+#include "data/datasets.h"
 #include "data/sources/mnist_files.h"
 
 namespace cohort {
@@ -16,6 +14,7 @@ namespace {
 constexpr const char* kDefaultFolder = "data/mnist";
 constexpr std::int64_t kClasses = 10;
 
+/// Of the four files.
 enum class Presence { none, all };
 
 /// Some files without the others are an error: a broken copy must not go unnoticed.
@@ -30,6 +29,7 @@ Presence find_files(const std::filesystem::path& folder) {
        folder.string(), fmt::join(present, ", "), fmt::join(missing, ", "));
 }
 
+/// Labels are ids below kClasses: a broken file is named here, and not by the loss.
 void check_labels(const std::string& file, const torch::Tensor& labels) {
   const auto* bytes = labels.data_ptr<std::uint8_t>();
   for (std::int64_t i = 0; i < labels.size(0); ++i) {
@@ -40,6 +40,7 @@ void check_labels(const std::string& file, const torch::Tensor& labels) {
   }
 }
 
+/// Pixels stay in the mapped file; labels become ids.
 std::shared_ptr<const Dataset> read_part(const std::filesystem::path& folder,
                                          const MnistFile& images, const MnistFile& labels) {
   const torch::Tensor pixels = read_idx(folder / images.name, 3);
@@ -61,6 +62,8 @@ std::vector<std::int64_t> image_shape(const Dataset& dataset) {
 
 }  // namespace
 
+// Without files the first training of a newcomer still runs, on digits that are drawn; the note
+// says so. Sizes of the images are taken from the files, so IDX images of other sizes work too.
 LoadedData load_mnist(const DataOptions& options, std::uint64_t seed) {
   const std::filesystem::path folder = options.path.empty() ? kDefaultFolder : options.path;
   LoadedData data;

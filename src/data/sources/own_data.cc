@@ -1,23 +1,27 @@
-#include "data/sources/own_data.h"
+#include "data/sources/sources.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "base/fail.h"
-#include "data/sources/split.h"
+#include "data/datasets.h"
 
 namespace cohort {
 namespace {
 
+// Gathering may be slow (files, a network): a look at so many samples, some at a time, is enough to
+// see all classes of an ordinary set.
 constexpr std::int64_t kMostSamplesLookedAt = 10000;
 constexpr std::int64_t kSamplesAtOnce = 256;
 
+/// Whole numbers are ids of tokens or classes.
 bool is_ids(const torch::Tensor& tensor) {
   return at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false) &&
          tensor.scalar_type() != torch::kUInt8;  // Bytes are pixels.
 }
 
+/// The smallest id seen so far, or 0, and the largest.
 struct Range {
   std::int64_t smallest = 0;
   std::int64_t largest = -1;
@@ -28,6 +32,7 @@ struct Range {
     largest = std::max(largest, ids.max().item<std::int64_t>());
   }
 
+  /// How many ids there must be for the largest to be one.
   std::int64_t count(const char* what) const {
     if (smallest < 0) {
       fail(ErrorCode::invalid, "the dataset has the {} {}; they must count from 0", what, smallest);
@@ -41,6 +46,7 @@ struct Ids {
   Range target;
 };
 
+/// Looks at all samples where that is cheap, or at some that are spread evenly.
 Ids ids_of(const Dataset& dataset) {
   Ids ids;
   if (const auto* tensors = dynamic_cast<const TensorDataset*>(&dataset)) {
@@ -61,6 +67,7 @@ Ids ids_of(const Dataset& dataset) {
   return ids;
 }
 
+/// Shapes and types are those of the first sample; only ids need a look at others.
 DataSpec spec_of(const Dataset& dataset, const DataOptions& options) {
   if (dataset.size() < 1) fail(ErrorCode::invalid, "the training set is empty");
   const std::int64_t first = 0;
@@ -86,6 +93,7 @@ DataSpec spec_of(const Dataset& dataset, const DataOptions& options) {
 
 }  // namespace
 
+// Nothing is preprocessed: what the program's dataset gives is what the model gets.
 LoadedData load_own_data(const DataOptions& options, std::uint64_t seed) {
   LoadedData data;
   data.spec = spec_of(*options.own_train, options);

@@ -1,4 +1,4 @@
-#include "data/sources/text.h"
+#include "data/sources/sources.h"
 
 #include <string>
 #include <utility>
@@ -6,12 +6,12 @@
 
 #include "base/fail.h"
 #include "base/files.h"
-#include "data/batch_buffer.h"
-#include "data/sources/split.h"
+#include "data/datasets.h"
 
 namespace cohort {
 namespace {
 
+/// A text as samples, which are cut out of it when they are gathered; they do not overlap.
 /// Sample i is the `context` bytes from i * context on; its target the same, one byte later.
 class TextSamples : public Dataset {
  public:
@@ -51,12 +51,14 @@ class TextSamples : public Dataset {
   std::int64_t context_;
 };
 
+/// The two texts, still as they are in the files.
 struct Parts {
   std::string train;
   std::string validation;
   std::string validation_source;
 };
 
+/// Two files, or one whose end validates.
 Parts read_parts(const DataOptions& options) {
   Parts parts;
   parts.train = read_file(options.path);
@@ -76,6 +78,7 @@ Parts read_parts(const DataOptions& options) {
   return parts;
 }
 
+/// A sample needs `context` characters and the one after them.
 void check_length(const std::string& source, const std::string& text, std::int64_t context) {
   if (static_cast<std::int64_t>(text.size()) > context) return;
   fail(ErrorCode::invalid, "{} has {} characters; with context = {} at least {} are needed", source,
@@ -84,6 +87,8 @@ void check_length(const std::string& source, const std::string& text, std::int64
 
 }  // namespace
 
+// The vocabulary is that of both texts, so that every character has an id; where an unknown one is
+// accepted, only of the training text.
 LoadedData load_text(const DataOptions& options, std::uint64_t) {
   if (options.path.empty()) fail(ErrorCode::invalid, "text data needs a path: the file to read");
   if (options.context < 1) {
@@ -94,7 +99,6 @@ LoadedData load_text(const DataOptions& options, std::uint64_t) {
   check_length(cut ? "the training part of " + options.path : options.path, parts.train,
                options.context);
   check_length(parts.validation_source, parts.validation, options.context);
-  // With an unknown character, what training saw is what the model knows.
   const bool unknown = accepts_unknown(options);
   const Vocabulary vocabulary(unknown ? parts.train : parts.train + parts.validation, unknown);
 

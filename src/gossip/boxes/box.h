@@ -9,7 +9,8 @@
 
 namespace cohort {
 
-/// What one worker sends another: a message, and what goes with it.
+/// What one worker sends another: a message, and what goes with it. The message is its owner's; a
+/// box copies it.
 struct Parcel {
   double weight = 0;  ///< Of a model in push-sum; of gradients, see Pieces::count.
   std::span<const std::byte> message;
@@ -34,18 +35,23 @@ struct PutResult {
 
 /// A place for one parcel from one sender to one receiver, in memory that both can touch; zeroed
 /// memory is an empty box. Nobody ever waits at it: whoever finds the other side busy there goes
-/// away again, and one who dies there harms nobody else.
+/// away again. One who dies there leaves it busy for good, which harms nobody else: the box was
+/// between it and one peer alone.
 ///
-///              put                     take                 done with it
-///   EMPTY ──▶ BUSY ──▶ FULL ──▶ BUSY ──▶ EMPTY
-///                        ▲  put │
-///                        └ BUSY ◀┘
+///   EMPTY ──put──▶ BUSY (sender writes) ──▶ FULL ──take──▶ BUSY (receiver reads) ──▶ EMPTY
+///                    ▲                        │
+///                    └───────── put ──────────┘   replaces, or adds to, what is there
+///
+/// BUSY is taken by a compare-and-exchange (acquire) and left by a store (release), so whoever has
+/// it owns head and message alone, and sees all that the one before has written. One thread at a
+/// time on each side; both sides may be in one process.
 class Box {
  public:
   enum class State : std::uint32_t { empty, busy, full };
   struct Line;  ///< The head of a box in memory.
 
-  /// A parcel that is being read where it is. The box is busy until this is destroyed.
+  /// A parcel that is being read where it is. The box is busy until this is destroyed, by the
+  /// receiver's thread, and its memory must live until then.
   class Taken {
    public:
     Taken(std::atomic<State>& state, const Parcel& parcel) : state_(&state), parcel_(parcel) {}
@@ -81,10 +87,12 @@ class Box {
   /// While it is true on the sender's side the next put() succeeds.
   bool empty() const;
 
-  /// Throws Error(invalid) for a message that does not fit, or that cannot be added to the one in
-  /// the box.
+  /// Copies the parcel into the box, if nobody is reading there and `when` allows it. Throws
+  /// Error(invalid) for a message that does not fit, or that cannot be added to the one in the box;
+  /// the box is then as before.
   PutResult put(const Parcel& parcel, WhenFull when);
 
+  /// The parcel in the box; nothing where it is empty or the sender is just putting one.
   std::optional<Taken> take();
 
  private:
@@ -92,6 +100,8 @@ class Box {
   std::span<std::byte> room_;
 };
 
+/// A cache line of its own, with the message behind it. All but `state` belong to whoever has made
+/// the box busy.
 struct alignas(64) Box::Line {
   std::atomic<State> state;
   double weight;

@@ -1,3 +1,6 @@
+// Boxes in shared memory between processes: whatever the timing, the weight that was sent is the
+// weight that was taken or is still in a box.
+//
 // A file of its own, and an early one: no process may fork once it has made an RpcServer.
 
 #include <gtest/gtest.h>
@@ -7,7 +10,7 @@
 #include <vector>
 
 #include "gossip/boxes/boxes_test_support.h"
-#include "os/shared_memory.h"
+#include "os/memory.h"
 
 namespace cohort {
 namespace {
@@ -15,10 +18,10 @@ namespace {
 const std::vector<float> kFloats = {1, 2};
 
 // Ranks that are forked processes.
-class ForkedEngine : public ApartEngine, public SharedRegions {
+class ForkedEngine : public ForwardingEngine, public SharedRegions {
  public:
-  ForkedEngine(int rank, int world, const SharedMemory& memory)
-      : ApartEngine(rank, world), memory_(memory) {}
+  ForkedEngine(InprocHub& hub, int rank, const SharedMemory& memory)
+      : ForwardingEngine(hub.engine(rank)), memory_(memory) {}
 
   SharedRegions* shared_regions() override { return this; }
   PeerWatch watch() override { return {}; }
@@ -60,11 +63,12 @@ TEST(SharedBoxes, LoseNoWeightBetweenProcesses) {
       .message_bytes = 64,
       .claims = {.work = {.parts = kProcesses}, .end_step = kProcessSteps}};
   MemoryStore store;
+  InprocHub hub(kProcesses);
   std::vector<pid_t> children;
   for (int rank = 0; rank < kProcesses; ++rank) {
     children.push_back(::fork());
     if (children.back() != 0) continue;
-    ForkedEngine engine(rank, kProcesses, memory);
+    ForkedEngine engine(hub, rank, memory);
     const auto boxes = make_peer_boxes(options, engine, store);
     weights[rank] = send_and_take(*boxes, rank);
     ::_exit(0);
@@ -77,7 +81,7 @@ TEST(SharedBoxes, LoseNoWeightBetweenProcesses) {
     total += weights[rank];
   }
   for (int rank = 0; rank < kProcesses; ++rank) {
-    ForkedEngine engine(rank, kProcesses, memory);
+    ForkedEngine engine(hub, rank, memory);
     const auto boxes = make_peer_boxes(options, engine, store);
     EXPECT_FALSE(boxes->claims().next());
     total += send_and_take(*boxes, rank);

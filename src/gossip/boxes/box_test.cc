@@ -1,3 +1,6 @@
+// One box: what put() and take() do in every state, that threads at both ends lose and tear
+// nothing, and that a process which dies while reading harms nobody else.
+
 #include "gossip/boxes/box.h"
 
 #include <cohort/error.h>
@@ -10,8 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "os/private_memory.h"
-#include "os/shared_memory.h"
+#include "os/memory.h"
 
 namespace cohort {
 namespace {

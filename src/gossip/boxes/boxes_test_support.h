@@ -10,34 +10,18 @@
 #include <vector>
 
 #include "gossip/boxes/peer_boxes.h"
-#include "transport/inproc/inproc_hub.h"
+#include "transport/engine_test_support.h"
+#include "transport/inproc/inproc.h"
 
 namespace cohort {
-
-/// A rank that shares no memory with the others.
-class ApartEngine : public Engine {
- public:
-  ApartEngine(int rank, int world) : rank_(rank), world_(world) {}
-
-  std::string name() const override { return "apart"; }
-  int rank() const override { return rank_; }
-  int world() const override { return world_; }
-  std::unique_ptr<Transport> connect(Deadline) override { return nullptr; }
-  SharedRegions* shared_regions() override { return nullptr; }
-  bool sends_in_background() const override { return true; }
-
- private:
-  int rank_;
-  int world_;
-};
 
 /// The boxes of all ranks, in this process.
 struct BoxesGroup {
   BoxesGroup(bool shared, int world, const PeerBoxesOptions& options)
       : hub(world), boxes(static_cast<std::size_t>(world)) {
     run(world, [&](int rank) {
-      const std::unique_ptr<Engine> engine =
-          shared ? hub.engine(rank) : std::make_unique<ApartEngine>(rank, world);
+      std::unique_ptr<Engine> engine = hub.engine(rank);
+      if (!shared) engine = std::make_unique<ApartEngine>(std::move(engine));
       boxes[static_cast<std::size_t>(rank)] = make_peer_boxes(options, *engine, store);
     });
   }

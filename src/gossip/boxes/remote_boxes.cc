@@ -1,8 +1,6 @@
-#include "gossip/boxes/remote_boxes.h"
-
-#include "gossip/boxes/incoming_boxes.h"
-#include "gossip/boxes/outgoing_box.h"
-#include "gossip/boxes/remote_claims.h"
+#include "gossip/boxes/peer_boxes.h"
+#include "gossip/boxes/remote_box.h"
+#include "gossip/boxes/remote_message.h"
 
 namespace cohort {
 namespace {
@@ -11,6 +9,11 @@ std::string key_of(int rank) {
   return "gossip/address/" + std::to_string(rank);
 }
 
+/// Threads: the worker's own calls everything public; threads of the RpcServer call handle(), which
+/// touches only incoming_ and counter_, both made for it, and the count of bytes.
+///
+/// A peer is lost when a call to it has failed. lost_peer() therefore pings: who has nothing to
+/// send would never find out otherwise. A worker hears nothing of those that only send to it.
 class RemoteBoxes : public PeerBoxes {
  public:
   RemoteBoxes(const PeerBoxesOptions& options, Engine& engine, Store& store)
@@ -31,7 +34,7 @@ class RemoteBoxes : public PeerBoxes {
                                                        .timeout = options.timeout.usual()});
     }
     if (engine.rank() == 0) {
-      claims_ = std::make_unique<CountedClaims>(counter_, 0);
+      claims_ = make_counted_claims(counter_, 0);
     } else {
       claims_ = make_remote_claims({.address = store.get(key_of(0), deadline),
                                     .rank = engine.rank(),
@@ -125,10 +128,10 @@ class RemoteBoxes : public PeerBoxes {
 
   int world_;
   PrivateMemory counter_memory_;
-  ClaimCounter counter_;  // Used on rank 0.
-  std::atomic<std::uint64_t> called_bytes_ = 0;
+  ClaimCounter counter_;                         // Used on rank 0.
+  std::atomic<std::uint64_t> called_bytes_ = 0;  // Of all requests to the server.
   IncomingBoxes incoming_;
-  std::map<int, OutgoingBox> outgoing_;
+  std::map<int, OutgoingBox> outgoing_;  // By receiver.
   std::unique_ptr<Claims> claims_;
   std::optional<RpcServer> server_;  // Last, so that it ends before what it uses goes.
 };

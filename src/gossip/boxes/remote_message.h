@@ -11,10 +11,19 @@
 
 namespace cohort {
 
-/// What workers that share no memory say to each other: a call begins with this header. A put is
-/// followed by the message and answered by a PutReply; a claim is answered by a ClaimReply and
-/// numbers of what is left to do; all others are answered by nothing. A ping only asks whether
-/// there is anybody. Numbers are little-endian, as they are in memory.
+/// What workers that share no memory say to each other. Every call begins with a RemoteHeader of 48
+/// bytes; numbers are little-endian, as they are in memory.
+///
+///   kind    who is called    behind the header    the answer
+///   put     the receiver     the message          PutReply, once the parcel is in the box
+///   claim   rank 0           –                    ClaimReply, then what is left to do as i64:
+///                                                 the next number, those to do again
+///   done    rank 0           –                    empty
+///   stop    rank 0           –                    empty
+///   ping    any target       –                    empty: there is somebody
+///
+/// A claim, a done or a stop may say which piece its sender has done (has_done, step, part): a done
+/// whose answer was never seen is said again by the next call, and counts once.
 struct RemoteHeader {
   enum class Kind : std::uint8_t { put, claim, done, stop, ping };
   static constexpr std::uint32_t kMagic = 0x70736f67;
@@ -25,7 +34,7 @@ struct RemoteHeader {
   Kind kind = Kind::put;
   WhenFull when = WhenFull::replace;
   std::uint8_t has_done = 0;  ///< To who counts: this worker has done the piece below.
-  std::uint8_t zero = 0;
+  std::uint8_t zero = 0;      ///< Fills up.
   std::int32_t part = 0;
   std::int64_t step = 0;
   double age = 0;
@@ -33,6 +42,7 @@ struct RemoteHeader {
 };
 static_assert(sizeof(RemoteHeader) == 48);
 
+/// The answer to a claim; step and part only where there is work.
 struct ClaimReply {
   enum class Kind : std::uint32_t { work, end, stopped };
 
@@ -78,6 +88,7 @@ inline ClaimReply read_claim_reply(std::span<const std::byte> bytes) {
   return reply;
 }
 
+/// The bytes of a header or reply where it stands.
 template <class Plain>
 std::span<const std::byte> bytes_of(const Plain& plain) {
   return std::as_bytes(std::span<const Plain, 1>(&plain, 1));

@@ -1,18 +1,26 @@
-#include "gossip/boxes/shared_boxes.h"
-
-#include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
-#include "base/fail.h"
+#include "gossip/boxes/peer_boxes.h"
 
 namespace cohort {
 namespace {
 
-// The region: the claims, a line for every worker, then the boxes by sender and receiver.
+/// The region, made by the engine and laid out alike by every worker:
+///
+///   ┌──────────────┬───────────────────────┬─────────┬─────────┬───
+///   │ ClaimCounter │ a Presence per worker │ box 0→1 │ box 0→2 │ …   by sender, then receiver
+///   └──────────────┴───────────────────────┴─────────┴─────────┴───
+///
+/// Zeroed memory is a counter that has handed out nothing, workers that are all here, and empty
+/// boxes, so nobody has to set it up.
 struct alignas(64) Presence {
-  std::atomic<std::uint32_t> left;
+  std::atomic<std::uint32_t> left;  ///< Written by its worker alone: 1 once it has left.
 };
 
+/// A parcel is copied once, into the box. A peer is lost when it has said so or its process has
+/// ended; that is asked of the kernel, so nobody has to send anything to find out.
 class SharedBoxes : public PeerBoxes {
  public:
   SharedBoxes(const PeerBoxesOptions& options, Engine& engine)
@@ -21,7 +29,7 @@ class SharedBoxes : public PeerBoxes {
         region_(make_region(options, engine)),
         watch_(engine.shared_regions()->watch()),
         counter_(region_.first(ClaimCounter::bytes_needed(world_)), world_, options.claims),
-        claims_(counter_, rank_),
+        claims_(make_counted_claims(counter_, rank_)),
         known_lost_(static_cast<std::size_t>(world_)) {
     const std::size_t size = Box::bytes_needed(options.message_bytes);
     auto rest = region_.subspan(ClaimCounter::bytes_needed(world_));
@@ -78,7 +86,7 @@ class SharedBoxes : public PeerBoxes {
     workers_[static_cast<std::size_t>(rank_)].left.store(1, std::memory_order_relaxed);
   }
 
-  Claims& claims() override { return claims_; }
+  Claims& claims() override { return *claims_; }
   std::uint64_t bytes_sent() const override { return sent_; }
   std::uint64_t bytes_received() const override { return received_; }
 
@@ -99,12 +107,12 @@ class SharedBoxes : public PeerBoxes {
   std::span<std::byte> region_;
   PeerWatch watch_;
   ClaimCounter counter_;
-  CountedClaims claims_;
+  std::unique_ptr<Claims> claims_;
   std::span<Presence> workers_;
-  std::vector<bool> known_lost_;
-  std::map<int, Box> outgoing_;
-  std::map<int, Box> incoming_;
-  double returned_ = 0;
+  std::vector<bool> known_lost_;  // By rank. Who is lost stays so, and is not asked for again.
+  std::map<int, Box> outgoing_;   // By receiver.
+  std::map<int, Box> incoming_;   // By sender.
+  double returned_ = 0;           // Weight of replaced parcels that was not asked for yet.
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;
 };

@@ -6,7 +6,7 @@
 #include <limits>
 #include <span>
 
-#include "launch/control/loss_queue.h"
+#include "launch/control/piece_losses.h"
 #include "launch/control/slots.h"
 #include "launch/control/view_register.h"
 
@@ -17,19 +17,41 @@ namespace cohort {
 ///
 ///   orders    launcher → tasks   the group to train in, stop, pause, sent away, end of the servers
 ///   reports   task → launcher    a slot each (slots.h): state, step, sign of life, result
-///   notes     chief → all        how far the log is, what was saved, losses of pieces (LossQueue)
+///   notes     chief → all        how far the log is, what was saved, losses of pieces
+///
+/// Who writes which register, and how it changes:
+///
+///   view                       launcher          a group of a larger epoch each time
+///   sent away (per worker)     launcher          set before publish(), taken back at a new start
+///   stop, last step            launcher          once: stop, then last step
+///   pause, loss, servers' end  launcher          epochs, which grow
+///   broken                     launcher, worker  an epoch, which grows whoever writes it
+///   chief, total steps         launcher
+///   saved                      chief             once
+///   asked parts                chief             a number that grows, per token
+///   logged step                chief             set anew by every chief that takes over
+///   first step                 chief             in the first group
+///   a slot                     its task; the launcher's while there is none
+///   a queue of losses          its worker puts, the chief releases
+///
+/// What a reader may see: every register whole, but no two registers of one moment, nor in the
+/// order in which they were written (loads that are made in every step are relaxed). So each is
+/// made to be understood alone: an epoch in it says which group it is about, and what is about an
+/// older one is passed over. Where an order matters (may_head_for, send_away before publish) it is
+/// said there.
 ///
 /// It is memory today, so that looking costs a load and what a killed task has said stays. But it
 /// is used as a network could be: it holds numbers and texts, no pointers; every register has one
 /// writer at a time, or only grows whoever writes it (so that copies can be put together by taking
 /// the larger); and nobody waits for an answer in it. The one exception is may_head_for(), whose
-/// launcher must see what workers show at once: where it cannot, there is kNoCommonStep. The slot
-/// of a task that is not there is the launcher's until the next one is started.
+/// launcher must see what workers show at once: where it cannot, there is kNoCommonStep.
 ///
-/// Made before the workers are started, with room for those that may come later. What people and
-/// other programs ask of a launcher comes to it as Requests (launch/requests.h).
+/// Made before the workers are started, with room for those that may come later; forked processes
+/// share it. What people and other programs ask of a launcher comes to it as Requests
+/// (launch/requests.h).
 class ControlBlock {
  public:
+  /// Throws Error where the memory cannot be had.
   ControlBlock(int max_workers, int servers);
   ~ControlBlock();
   ControlBlock(const ControlBlock&) = delete;
@@ -111,6 +133,7 @@ class ControlBlock {
   int chief() const { return header_->chief.load(std::memory_order_relaxed); }
   void set_chief(int worker) { header_->chief.store(worker); }
 
+  /// Of the whole job.
   std::int64_t total_steps() const { return header_->total_steps.load(); }
   void set_total_steps(std::int64_t steps) { header_->total_steps.store(steps); }
 
@@ -160,7 +183,7 @@ class ControlBlock {
     std::atomic<std::int64_t> total_steps{0};
   };
 
-  std::size_t bytes_;
+  std::size_t bytes_;  // Of the mapping, which begins with the header:
   Header* header_;
   std::span<WorkerSlot> slots_;
   std::span<ServerSlot> servers_;

@@ -1,3 +1,5 @@
+// A stop after a common step, without asking: by hand, and by threads that race with it.
+
 #include "launch/control/control_block.h"
 
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 
 #include <cohort/error.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -10,17 +11,31 @@
 
 #include "base/activity.h"
 #include "base/phases.h"
-#include "launch/control/due_losses.h"
-#include "server/wire/push_counts.h"
+#include "launch/control/piece_losses.h"
+#include "server/memory/push_ledger.h"
 
 // The reports of the control channel (control_block.h): what each task says of itself, in a slot
-// that it alone writes.
+// that it alone writes while it runs. Before a task is started, and after it was lost, the slot is
+// the launcher's, which clears it (Tasks::clear_slots, Groups::lost).
+//
+// Two kinds of fields. Atomic ones may be read at any time and say what was true a moment ago;
+// those that belong together are stored in the order in which a reader needs them, the one that
+// announces the others last (`awaited_epoch` after `ready_step`). Plain ones (results, texts of
+// errors) are defined only once an atomic one says so, and do not change any more then.
 
 namespace cohort {
 
+/// Copies as much of `text` as fits, always terminated.
+inline void put_text(std::span<char> target, const std::string& text) {
+  const std::size_t length = std::min(text.size(), target.size() - 1);
+  std::copy_n(text.begin(), length, target.begin());
+  target[length] = '\0';
+}
+
+/// Who a task is, for the summary.
 struct TaskIdentity {
   std::int64_t pid = 0;
-  std::int64_t peak_rss_bytes = 0;
+  std::int64_t peak_rss_bytes = 0;  ///< Of its processes so far, as the kernel counts it.
   std::array<char, 64> host{};
 };
 
@@ -44,8 +59,10 @@ struct WorkerResult {
   std::array<char, 256> strategy{};  ///< StrategyReport::words.
 };
 
-/// `absent`: no process was started for it. `saving`: it saves because the run shall end. `paused`:
-/// it waits for the next group of workers. `done`: it has trained to the end, or was not needed.
+/// `absent`: no process was started for it. `saving`: it saves because the run shall end, or is
+/// over. `paused`: it waits for the next group of workers. `done`: it has trained to the end, or
+/// was not needed. `done` and `failed` are the last a process says; its successor begins at
+/// `starting`, which the launcher sets for it.
 enum class WorkerState : int {
   absent,
   starting,
@@ -62,15 +79,22 @@ struct TaskSlot {
   std::atomic<WorkerState> state{WorkerState::absent};
   std::atomic<std::uint64_t> heartbeats{0};  ///< Raised by a living task all the time.
 
-  /// Defined once `state` is failed.
-  int error_code = 0;  ///< An ErrorCode.
-  int error_rank = -1;
+  /// Defined once `state` is failed. A worker that left its group by itself and waits for the next
+  /// one (`awaited_epoch`) has the text of its reason in `error`, too.
+  int error_code = 0;   ///< An ErrorCode.
+  int error_rank = -1;  ///< The rank the error is about; -1: none.
   std::array<char, 2048> error{};
 
-  void fail_with(const Error& error);
+  /// Puts the error there, then the state.
+  void fail_with(const Error& problem) {
+    error_code = static_cast<int>(problem.code());
+    error_rank = problem.rank().value_or(-1);
+    put_text(error, problem.what());
+    state.store(WorkerState::failed);
+  }
 };
 
-/// By the worker's number, which it keeps in all groups.
+/// What a worker reports; by its number, which it keeps in all groups.
 struct WorkerSlot : TaskSlot {
   /// The group it waits for, having left the one before or being new; 0: none. With it, the steps
   /// its model has seen, or -1 where it has no state.
@@ -80,9 +104,9 @@ struct WorkerSlot : TaskSlot {
   Activity activity;
   std::atomic<std::int64_t> heading_for{0};  ///< See ControlBlock::may_head_for.
 
-  std::atomic<std::int64_t> step{0};
+  std::atomic<std::int64_t> step{0};     ///< Steps done.
   std::atomic<std::int64_t> samples{0};  ///< Its own; those of processes it took over from too.
-  std::atomic<double> epoch{0};
+  std::atomic<double> epoch{0};          ///< Epochs done, with fraction.
   std::atomic<double> loss{0};
   std::atomic<double> own_samples_per_second{0};
   std::atomic<double> samples_per_second{0};  ///< Of all workers, as this one sees it.
@@ -106,8 +130,5 @@ struct ServerSlot : TaskSlot {
   /// Defined once `state` is done. Where the servers' memory outlives them it knows better.
   ServerReport report;
 };
-
-/// Copies as much of `text` as fits, always terminated.
-void put_text(std::span<char> target, const std::string& text);
 
 }  // namespace cohort

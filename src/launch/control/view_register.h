@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/deadline.h"
-#include "cluster/view.h"
+#include "cluster/membership.h"
 #include "os/shared_wait.h"
 
 namespace cohort {
@@ -18,11 +18,14 @@ namespace cohort {
 /// its workers have left it. Who is not in it waits for the next.
 ///
 /// A reader may come while a group is being written. So the writer counts before and after it, and
-/// a reader that has not seen the same even count before and after looks again.
+/// a reader that has not seen the same even count before and after looks again (a seqlock). A
+/// writer that is killed in between leaves the count odd, and readers would look for ever; but the
+/// writer is the launcher, with which its workers end.
 class ViewRegister {
  public:
   static std::size_t bytes_needed(std::size_t max_workers);
   ViewRegister() = default;
+  /// Shows the register in `memory`, which outlives it.
   explicit ViewRegister(std::byte* memory) : memory_(memory) {}
 
   /// Only one process writes, groups of growing epochs, of at most `max_workers`.

@@ -1,3 +1,5 @@
+// Groups in shared memory: read whole, also by readers that race with the writer.
+
 #include "launch/control/view_register.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,11 @@
-#include "model/functions/attention_function.h"
+// Attention, a head of a sample at a time. With q, k and v [positions, head width] of a head,
+//
+//   scores = q k^T / sqrt(head width) + mask     weights = softmax(scores)     output = weights v
+//
+// q, k and v are narrow views of the projection's output, and the gradients are written to the same
+// views of its gradient: BLAS takes matrices with gaps between rows. Kept for the backward pass are
+// the projection and the weights, not the scores.
+#include "model/functions/functions.h"
 
 #include <cmath>
 #include <limits>
@@ -32,6 +39,7 @@ double score_scale(std::int64_t head_width) {
   return 1 / std::sqrt(static_cast<double>(head_width));
 }
 
+/// The node of autograd's graph. Scores live in one buffer that all heads share.
 struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& given, std::int64_t heads,
                         bool causal) {

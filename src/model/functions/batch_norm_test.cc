@@ -1,9 +1,12 @@
+// Proves batch norm against torch's, alone and as workers that are threads of this process:
+// together they give what one process gives for the whole batch, also where one of them has no
+// rows.
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
-#include "model/functions/batch_norm_function.h"
 #include "model/functions/function_test_tools.h"
+#include "model/functions/functions.h"
 #include "tensor/step_context.h"
 
 namespace cohort {

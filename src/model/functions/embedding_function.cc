@@ -1,4 +1,9 @@
-#include "model/functions/embedding_function.h"
+// Looking up rows of a table. An ordinary weight is torch's business. A table that a strategy keeps
+// apart (TableRows, found by the weight's tensor) is asked for its rows before they are read, and
+// gets their gradients in the backward pass, while autograd gets none: a gradient as large as the
+// table is never made. The table must live from the forward to the end of the backward pass; its
+// strategy does.
+#include "model/functions/functions.h"
 
 #include "tensor/table_rows.h"
 
@@ -13,6 +18,7 @@ std::span<const std::int64_t> ids_of(const Tensor& ids) {
   return {ids.data_ptr<std::int64_t>(), static_cast<std::size_t>(ids.numel())};
 }
 
+/// The lookup in a table kept apart; `ids` is contiguous.
 struct TableFunction : torch::autograd::Function<TableFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& weight, const Tensor& ids) {
     context->save_for_backward({weight, ids});

@@ -1,9 +1,9 @@
+// Proves each of our own operators, in value and gradient, against torch's or the textbook's, for
+// shapes without rows too; and what torch cannot show: gradients in sinks, their order where they
+// travel, and masks that do not depend on who computes a row.
 // Our own linear, pooling, dropout and attention against torch's operators: values and gradients.
-#include "model/functions/attention_function.h"
-#include "model/functions/dropout_mask.h"
+#include "model/functions/functions.h"
 #include "model/functions/function_test_tools.h"
-#include "model/functions/linear_function.h"
-#include "model/functions/pool_function.h"
 #include "tensor/gradient_sink.h"
 #include "tensor/step_context.h"
 
@@ -17,18 +17,18 @@ struct LinearCase {
   bool relu;
 };
 
-/// Whether gradients travel during the backward pass, with which a layer is made otherwise.
-class GradientsTravel {
- public:
-  explicit GradientsTravel(bool travel) { step_context().gradients_travel = travel; }
-  ~GradientsTravel() { step_context() = {}; }
-};
+/// apply_linear() has two ways, and both must pass.
+StepContext travelling(bool travel) {
+  StepContext context;
+  context.gradients_travel = travel;
+  return context;
+}
 
 class Linear : public testing::TestWithParam<std::tuple<LinearCase, bool>> {};
 
 TEST_P(Linear, EqualsTorch) {
   const auto& [one, travel] = GetParam();
-  const GradientsTravel way(travel);
+  const StepScope way(travelling(travel));
   const bool relu = one.relu;
   const Leaves leaves = {random_leaf(one.input, 1), random_leaf({7, 5}, 2), random_leaf({7}, 3)};
   expect_same_function([&](const Leaves& l) { return apply_linear(l[0], l[1], l[2], relu); },
@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Bool()));
 
 class LinearFunction : public testing::TestWithParam<bool> {
-  const GradientsTravel way_{GetParam()};
+  const StepScope way_{travelling(GetParam())};
 };
 
 INSTANTIATE_TEST_SUITE_P(Ways, LinearFunction, testing::Bool(), [](const auto& test) {
@@ -96,7 +96,7 @@ TEST_P(LinearFunction, WritesGradientsToSinksAndThenAdds) {
 }
 
 TEST(TravellingLinear, MakesTheParametersGradientsBeforeTheInputs) {
-  const GradientsTravel way(true);
+  const StepScope way(travelling(true));
   std::string order;
   const auto note = [&](const Tensor& tensor, const std::string& name) {
     tensor.register_hook([&order, name](const Tensor&) { order += name; });
@@ -176,10 +176,8 @@ TEST(AttentionFunction, CausalDoesNotSeeTheFuture) {
 }
 
 DropoutMask mask_at(std::int64_t step, std::int64_t first_row, const std::string& layer = "3") {
-  step_context() = {.seed = 7, .step = step, .first_row = first_row, .sum_over_workers = {}};
-  const auto mask = DropoutMask::of_this_step(layer, 0.3);
-  step_context() = {};
-  return mask;
+  const StepScope scope({.seed = 7, .step = step, .first_row = first_row, .sum_over_workers = {}});
+  return DropoutMask::of_this_step(layer, 0.3);
 }
 
 TEST(Dropout, RowsSplitOverWorkersGiveTheSameAsAllRowsAtOnce) {

@@ -1,13 +1,16 @@
 #include <optional>
 
-#include "model/functions/embedding_function.h"
-#include "model/layers/layer_table.h"
+#include "model/functions/functions.h"
+#include "model/layers/layer.h"
 #include "tensor/table_rows.h"
 
 namespace cohort {
 namespace {
 
-/// A learned vector for each token, plus one for each position where asked.
+/// A learned vector for each token, plus one for each position where asked. With `sparse` the table
+/// is marked as one of which a step touches few rows (TableMark in tensor/table_rows.h): parameter
+/// servers then keep it, and workers fetch only the rows they need. Without such a strategy the
+/// mark changes nothing.
 class EmbeddingLayer : public Layer {
  public:
   explicit EmbeddingLayer(const LayerPlan& layer) {
@@ -31,7 +34,7 @@ class EmbeddingLayer : public Layer {
  private:
   torch::Tensor weight_;
   torch::Tensor positions_;
-  std::optional<TableMark> table_;
+  std::optional<TableMark> table_;  ///< Of weight_, where it is sparse.
 };
 
 void plan_embedding(LayerPlan& layer, const DataSpec& spec) {

@@ -1,11 +1,13 @@
 #include "model/layers/layer_plan.h"
 
+#include <fmt/ranges.h>
+
 #include <span>
 
-#include "base/checked.h"
-#include "base/excerpt.h"
+#include "base/fail.h"
+#include "base/integers.h"
 #include "base/memory_room.h"
-#include "model/layers/layer_table.h"
+#include "model/layers/layer.h"
 
 namespace cohort {
 namespace {
@@ -13,7 +15,8 @@ namespace {
 /// Four tebibytes of floats: of a sample on its way, or of weights.
 constexpr std::int64_t kMostFloats = std::int64_t{1} << 40;
 
-/// Their product. Fails where it is too large.
+/// The product of `sizes`. Fails where it is too large, also where it has no room in 64 bits;
+/// `what` is what the message calls it.
 std::int64_t checked_floats(const LayerPlan& layer, const char* what,
                             std::span<const std::int64_t> sizes) {
   const auto floats = checked_product(sizes);
@@ -28,6 +31,8 @@ std::int64_t weights_of(const std::vector<LayerPlan>& layers) {
   return sum;
 }
 
+/// The last layer must give what the loss compares with the targets: an output for each class or
+/// value; of text one at every position.
 void check_end(const Shape& end, const DataSpec& spec) {
   Shape wanted{{spec.outputs}, false};
   if (spec.tokens) wanted.sizes = {spec.input_shape.at(0), spec.outputs};
@@ -44,6 +49,16 @@ void check_end(const Shape& end, const DataSpec& spec) {
 }
 
 }  // namespace
+
+std::int64_t Shape::elements() const {
+  std::int64_t product = 1;
+  for (const auto size : sizes) product *= size;
+  return product;
+}
+
+std::string to_string(const Shape& shape) {
+  return fmt::format("{}{}", fmt::join(shape.sizes, "x"), shape.tokens ? " tokens" : "");
+}
 
 void count_weights(LayerPlan& layer, std::initializer_list<std::int64_t> sizes) {
   layer.weights += checked_floats(layer, "weights", std::span(sizes.begin(), sizes.size()));

@@ -1,10 +1,10 @@
-#include "model/layers/linear_layer.h"
-
-#include "model/functions/linear_function.h"
-#include "model/layers/layer_table.h"
+#include "model/functions/functions.h"
+#include "model/layers/basic_layers.h"
 
 namespace cohort {
 
+// Torch's own module draws the first weights, so that they are torch's. The mark is set only where
+// it is known how many rows of the factors a sample brings (ProductMark in tensor/gradient_sink.h).
 LinearLayer::LinearLayer(std::int64_t in, std::int64_t out, bool with_bias,
                          std::int64_t rows_per_sample) {
   torch::nn::Linear fresh(torch::nn::LinearOptions(in, out).bias(with_bias));
@@ -24,6 +24,7 @@ bool LinearLayer::absorb_relu_after() {
 
 namespace {
 
+/// Without `out` it is the last layer: as many outputs as there are classes or values to predict.
 void plan_linear(LayerPlan& layer, const DataSpec& spec) {
   require_embedded(layer);
   if (!layer.input.is_flat() && !layer.input.is_sequence()) {
@@ -36,6 +37,7 @@ void plan_linear(LayerPlan& layer, const DataSpec& spec) {
   layer.output.sizes.back() = layer.options.out;
 }
 
+/// Every position of a sequence is a row of its own to the weight.
 std::shared_ptr<Layer> build_linear(const LayerPlan& layer) {
   std::int64_t rows = 1;
   for (std::size_t i = 0; i + 1 < layer.input.sizes.size(); ++i) rows *= layer.input.sizes[i];

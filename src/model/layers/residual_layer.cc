@@ -1,12 +1,11 @@
-#include "model/layers/conv2d_layer.h"
-#include "model/layers/layer_sequence.h"
-#include "model/layers/layer_table.h"
-#include "model/layers/linear_layer.h"
+#include "model/layers/basic_layers.h"
 
 namespace cohort {
 namespace {
 
-/// branch(input) + input, where the shapes differ branch(input) + projection(input).
+/// branch(input) + input; where the shapes differ, branch(input) + projection(input). The
+/// projection is the smallest layer that makes one shape of the other: a 1x1 convolution of an
+/// image, a linear layer of anything else, without bias in both cases.
 class ResidualLayer : public Layer {
  public:
   ResidualLayer(std::shared_ptr<LayerSequence> branch, std::shared_ptr<Layer> projection)
@@ -30,24 +29,27 @@ class ResidualLayer : public Layer {
   std::shared_ptr<Layer> projection_;
 };
 
-/// The smallest stride with which a 1x1 window makes a side of `to` out of one of `from`; 0: there
-/// is none.
+/// The smallest stride with which a 1x1 window makes a side of `to` out of one of `from`; 0 where
+/// no stride does.
 std::int64_t stride_between(std::int64_t from, std::int64_t to) {
   const std::int64_t stride = (from - 1) / to + 1;  // A smaller one leaves more than `to`.
   return (from - 1) / stride + 1 == to ? stride : 0;
 }
 
+/// The same for both sides of an image; 0 where they would need different strides.
 std::int64_t image_stride(const Shape& from, const Shape& to) {
   const auto stride = stride_between(from.sizes[1], to.sizes[1]);
   return stride != 0 && (from.sizes[2] - 1) / stride + 1 == to.sizes[2] ? stride : 0;
 }
 
+/// Whether make_projection() knows a layer between two shapes that differ.
 bool can_project(const Shape& from, const Shape& to) {
   if (from.is_image() && to.is_image()) return image_stride(from, to) != 0;
   if (from.is_sequence() && to.is_sequence()) return from.sizes[0] == to.sizes[0];
   return from.is_flat() && to.is_flat();
 }
 
+/// Null where nothing has to be projected.
 std::shared_ptr<Layer> make_projection(const Shape& from, const Shape& to) {
   if (from == to) return nullptr;
   if (!from.is_image()) {

@@ -1,12 +1,14 @@
-// The layers that are one call of torch.
-#include "model/layers/layer_table.h"
-#include "model/layers/relu_layer.h"
+// The layers without weights that take any shape of floats: element by element, flatten and
+// dropout. Each is one call of torch, or of one of our own functions.
+#include "model/functions/functions.h"
+#include "model/layers/basic_layers.h"
 
 namespace cohort {
 namespace {
 
 using torch::Tensor;
 
+/// A function of each number alone: the shape stays.
 template <Tensor (*function)(const Tensor&)>
 class ElementwiseLayer : public Layer {
  public:
@@ -22,31 +24,16 @@ Tensor tanh(const Tensor& input) {
 Tensor sigmoid(const Tensor& input) {
   return at::sigmoid(input);
 }
+
+/// A sample as one row of numbers.
 class FlattenLayer : public Layer {
  public:
   explicit FlattenLayer(std::int64_t features) : features_(features) {}
-  // The size is known, and torch could not infer it for a batch without rows.
+  // The size is known from the plan, and torch could not infer it for a batch without rows.
   Tensor forward(const Tensor& input) override { return input.reshape({input.size(0), features_}); }
 
  private:
   std::int64_t features_;
-};
-
-class LayerNormLayer : public Layer {
- public:
-  explicit LayerNormLayer(std::vector<std::int64_t> sizes)
-      : sizes_(std::move(sizes)),
-        weight_(register_parameter("weight", torch::ones(sizes_))),
-        bias_(register_parameter("bias", torch::zeros(sizes_))) {}
-
-  Tensor forward(const Tensor& input) override {
-    return at::layer_norm(input, sizes_, weight_, bias_);
-  }
-
- private:
-  std::vector<std::int64_t> sizes_;
-  Tensor weight_;
-  Tensor bias_;
 };
 
 void plan_elementwise(LayerPlan& layer, const DataSpec&) {
@@ -67,14 +54,29 @@ std::shared_ptr<Layer> build_flatten(const LayerPlan& layer) {
   return std::make_shared<FlattenLayer>(layer.output.sizes[0]);
 }
 
-std::shared_ptr<Layer> build_layer_norm(const LayerPlan& layer) {
-  // Over the features of every position, as transformers do; over the whole of an image.
-  auto sizes = layer.input.sizes;
-  if (layer.input.is_sequence()) sizes.erase(sizes.begin());
-  return std::make_shared<LayerNormLayer>(sizes);
+void plan_dropout(LayerPlan& layer, const DataSpec&) {
+  require_embedded(layer);
+  check_dropout_share(layer, 0.5);
+}
+
+std::shared_ptr<Layer> build_dropout(const LayerPlan& layer) {
+  return std::make_shared<DropoutLayer>(layer.number, *layer.options.p);
 }
 
 }  // namespace
+
+Tensor DropoutLayer::forward(const Tensor& input) {
+  if (!is_training() || p_ == 0) return input;
+  return drop_elements(input, DropoutMask::of_this_step(number_, p_));
+}
+
+void check_dropout_share(LayerPlan& layer, double default_p) {
+  if (!layer.options.p) layer.options.p = default_p;
+  if (!(*layer.options.p >= 0 && *layer.options.p < 1)) {
+    fail_layer(layer, "p = {} is not possible; the share to drop is 0 or more and below 1",
+               *layer.options.p);
+  }
+}
 
 LayerType relu_type() {
   return {"relu", {}, plan_elementwise, build_simple<ReluLayer>};
@@ -91,8 +93,8 @@ LayerType sigmoid_type() {
 LayerType flatten_type() {
   return {"flatten", {}, plan_flatten, build_flatten};
 }
-LayerType layernorm_type() {
-  return {"layernorm", {}, plan_elementwise, build_layer_norm};
+LayerType dropout_type() {
+  return {"dropout", {"p"}, plan_dropout, build_dropout};
 }
 
 }  // namespace cohort

@@ -1,12 +1,15 @@
-#include "model/functions/attention_function.h"
-#include "model/layers/dropout_layer.h"
-#include "model/layers/layer_table.h"
-#include "model/layers/linear_layer.h"
+#include "model/functions/functions.h"
+#include "model/layers/basic_layers.h"
 
 namespace cohort {
 namespace {
 
-/// A pre-norm transformer block: x += attention(norm(x)); x += mlp(norm(x)).
+/// A pre-norm transformer block: x += attention(norm(x)); x += mlp(norm(x)), where
+///
+///   attention = dropout(projection(attend(qkv(·))))     width → 3 width → width → width
+///   mlp       = dropout(down(gelu(up(·))))              width → 4 width → width
+///
+/// Its linear layers are made without rows per sample, so their gradients never travel as factors.
 class TransformerLayer : public Layer {
  public:
   explicit TransformerLayer(const LayerPlan& layer)
@@ -55,7 +58,7 @@ class TransformerLayer : public Layer {
   std::shared_ptr<DropoutLayer> attention_dropout_, mlp_dropout_;
 };
 
-void plan(LayerPlan& layer, const DataSpec&) {
+void plan_transformer(LayerPlan& layer, const DataSpec&) {
   require_embedded(layer);
   if (!layer.input.is_sequence()) {
     fail_layer(layer, "it needs a sequence (positions x features), but gets {}",
@@ -72,14 +75,14 @@ void plan(LayerPlan& layer, const DataSpec&) {
   count_weights(layer, {12, width, width});  // 3 for attention, 1 after it, 2 times 4 above it.
 }
 
-std::shared_ptr<Layer> build(const LayerPlan& layer) {
+std::shared_ptr<Layer> build_transformer(const LayerPlan& layer) {
   return std::make_shared<TransformerLayer>(layer);
 }
 
 }  // namespace
 
 LayerType transformer_type() {
-  return {"transformer", {"heads", "causal", "p"}, plan, build};
+  return {"transformer", {"heads", "causal", "p"}, plan_transformer, build_transformer};
 }
 
 }  // namespace cohort

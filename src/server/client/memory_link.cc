@@ -2,7 +2,7 @@
 
 #include "base/fail.h"
 #include "server/client/server_link.h"
-#include "server/door/door.h"
+#include "server/wire/door.h"
 
 namespace cohort {
 namespace {
@@ -11,7 +11,8 @@ namespace {
 constexpr std::size_t kFirstHalf = 64 << 10;
 
 /// Dense floats are read and written where they are; what else a request says goes through the
-/// *side* memory, whose first half has the request and whose second half gets the reply.
+/// *side* memory, whose first half has the request and whose second half gets the reply. It grows
+/// by a new greeting. See door.h for the order of stores.
 class MemoryLink : public ServerLink {
  public:
   MemoryLink(const MemoryLinkOptions& options, Deadline deadline)
@@ -26,12 +27,11 @@ class MemoryLink : public ServerLink {
     greet(kFirstHalf, deadline);
   }
 
-  void start(const LinkRequest& request, const Timeout& timeout) override {
+  void start(Request& request, const Timeout& timeout) override {
     message_.clear();
-    write_request(message_, {.kind = request.kind, .header = request.header}, request.rows,
-                  request.wanted, request.pieces);
+    write_request(message_, request);
     std::size_t row_bytes = 0;
-    for (const RowsWanted& wanted : request.wanted) row_bytes += wanted.values.size_bytes();
+    for (const RowsWanted& wanted : request.rows_wanted) row_bytes += wanted.values.size_bytes();
     const std::size_t needed =
         std::max(message_.size() + request.encoded.size(), kReplyBytes + row_bytes);
     if (needed > half()) greet(2 * needed, timeout.deadline());
@@ -40,7 +40,7 @@ class MemoryLink : public ServerLink {
     if (!request.encoded.empty()) {
       std::memcpy(side_.data() + message_.size(), request.encoded.data(), request.encoded.size());
     }
-    wanted_.assign(request.wanted.begin(), request.wanted.end());
+    wanted_.assign(request.rows_wanted.begin(), request.rows_wanted.end());
     slot_.request_bytes = message_.size() + request.encoded.size();
     traffic_.sent += slot_.request_bytes;
     if (request.header.push && request.encoded.empty()) {
@@ -59,6 +59,7 @@ class MemoryLink : public ServerLink {
     if (!wait_.look_often(has_answer) && !in_time()) {
       fail(ErrorCode::timeout, "it did not answer in time");
     }
+    // The door was closed: the server's process may live on, but not this server.
     if (!is_answered()) fail(ErrorCode::peer_lost, "it has ended");
     if (slot_.reply_bytes > half()) {
       fail(ErrorCode::corrupt, "its reply is longer than the memory it is in");
@@ -79,10 +80,8 @@ class MemoryLink : public ServerLink {
   void greet(std::size_t half_bytes, Deadline deadline) {
     side_ = SharedMemory::create(2 * ((half_bytes + 63) / 64 * 64));
     options_.hello.side_path = side_.path();
-    RequestHeader from;
-    from.epoch = options_.epoch;
-    from.worker = options_.worker;
-    greet_server(options_.address.rpc, from, options_.hello, deadline);
+    greet_server(options_.address.rpc, header_from(options_.epoch, options_.worker), options_.hello,
+                 deadline);
   }
 
   MemoryLinkOptions options_;

@@ -29,23 +29,21 @@ class RpcLink : public ServerLink {
         client_(options.address.rpc, {.max_message_bytes = largest_reply(options)}),
         number_(std::uint64_t{std::random_device()()} << 32) {
     if (address_.host != host_id()) return;
-    RequestHeader from;
-    from.epoch = options.epoch;
-    from.worker = options.worker;
-    greet_server(address_.rpc, from, {.pid = ::getpid()}, deadline);
+    greet_server(address_.rpc, header_from(options.epoch, options.worker), {.pid = ::getpid()},
+                 deadline);
   }
 
-  void start(const LinkRequest& request, const Timeout& timeout) override {
+  void start(Request& request, const Timeout& timeout) override {
     pending_.reset();  // It reads what changes now.
     message_.clear();
-    write_request(message_, {.kind = request.kind, .number = ++number_, .header = request.header},
-                  request.rows, request.wanted, request.pieces);
+    request.number = ++number_;
+    write_request(message_, request);
     parts_ = {message_};
     if (request.header.push) {
       parts_.push_back(request.encoded.empty() ? std::as_bytes(outgoing_) : request.encoded);
     }
-    wanted_.assign(request.wanted.begin(), request.wanted.end());
-    may_try_again_ = request.kind == WireKind::exchange;
+    wanted_.assign(request.rows_wanted.begin(), request.rows_wanted.end());
+    may_try_again_ = request.kind == RequestKind::exchange;
     reply_bytes_ = kReplyBytes + (request.header.pull ? outgoing_.size_bytes() : 0);
     for (const RowsWanted& wanted : wanted_) reply_bytes_ += wanted.values.size_bytes();
     pending_ = client_.start(parts_, timeout.deadline(), reply_bytes_);
@@ -70,6 +68,7 @@ class RpcLink : public ServerLink {
   LinkTraffic traffic() const override { return {client_.bytes_sent(), client_.bytes_received()}; }
 
  private:
+  /// Not where the server's process is known to have ended: then nobody will ever answer.
   void try_again(Deadline deadline) {
     constexpr Duration kPause = std::chrono::milliseconds(20);
     check_server(watch_, address_);

@@ -4,16 +4,16 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "base/timeout.h"
+#include "base/deadline.h"
 #include "cluster/store.h"
 #include "cluster/work_board.h"
 #include "compression/codec.h"
-#include "compression/worker_momentum.h"
-#include "server/memory/shard_parts.h"
+#include "compression/error_feedback.h"
+#include "server/client/exchange.h"
+#include "server/wire/shard_shape.h"
 
 namespace cohort {
 
@@ -48,34 +48,6 @@ struct ServerModel {
   WorkLeft work = {};             ///< Where work is handed out.
 };
 
-/// What a worker wants of all servers at once; see RequestHeader.
-struct Exchange {
-  bool push = false;
-  bool pull = false;
-  bool claim = false;
-  bool hold = false;
-  bool apply = false;
-  bool want_norm = false;
-  bool stop = false;
-  bool save = false;
-  bool finished = false;
-  bool exact = false;
-  double lr = 0;
-  double loss = 0;
-  double scale = 1;
-
-  struct Rows {
-    std::vector<std::uint32_t> rows;  ///< Ascending, each once.
-    std::vector<float> values;
-  };
-  std::vector<Rows> rows = {};     ///< push: of every table; or empty.
-  std::vector<Claim> pieces = {};  ///< push: the work it is of; told when it is made again.
-};
-
-/// A push that not all servers have answered, by server, as bytes: each of them may have applied it
-/// or not. Empty: there is none. It is made again in the next group of workers.
-using UnansweredPush = std::vector<std::vector<std::byte>>;
-
 /// What the two ends of compressed messages remember of them, as far as it is one worker's; empty
 /// where nothing is compressed. What stands place by place is of all servers together, so that
 /// another number of them can go on from it.
@@ -94,20 +66,19 @@ struct LinkMemory {
   bool operator==(const LinkMemory&) const = default;
 };
 
-struct ExchangeReply {
-  double loss = 0;
-  bool stop = false;
-  bool save = false;  ///< Somebody who has pushed wants a checkpoint of it.
-  int diverged_rank = -1;
-  double square_sum = 0;            ///< Over all shards.
-  std::uint64_t staleness = 0;      ///< The largest of the shards'.
-  bool dropped = false;             ///< By at least one shard.
-  double held_seconds = 0;          ///< The longest wait for other workers.
-  std::optional<Claim> claim = {};  ///< Nothing: there is no work left (where one was wanted).
-};
-
 /// A worker's end of the parameter servers. Servers of the same host read what is pushed, and write
 /// what is pulled, in this worker's memory; nothing is copied to be sent.
+///
+/// The life of one, in a group of workers:
+///
+///   construct                      servers are found and greeted
+///   worker 0: initialise()         where has_model() says that there is none
+///   push_again()                   where a push of the group before got no answer
+///   exchange(), exchange(), …      a step each; others of these between them
+///   close()                        or the end of the process, which servers of its host notice
+///
+/// One thread. The first error stays: whatever asks servers anything later throws it again, but
+/// for close(). The next group has a new client.
 class ServerClient {
  public:
   /// Finds the servers through the store. All workers do so.
@@ -134,7 +105,8 @@ class ServerClient {
   /// gone, timeout, or what it refused the request with.
   ExchangeReply exchange(const Exchange& exchange);
 
-  /// The push of the exchange that has thrown, if it was one; not of sync ones, which servers undo.
+  /// The push of the exchange that has thrown, if it was one and not held. Of no use in sync, where
+  /// servers undo what not all of them have, and refuse to be given it again.
   const UnansweredPush& unanswered() const;
   /// The same of what outgoing() has now, which was never pushed.
   UnansweredPush unsent(const Exchange& push);

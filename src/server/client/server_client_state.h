@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "base/fail.h"
 #include "compression/error_feedback.h"
-#include "os/private_memory.h"
-#include "os/shared_memory.h"
+#include "os/memory.h"
 #include "rpc/rpc.h"
+#include "server/client/exchange.h"
 #include "server/client/server_client.h"
 #include "server/client/server_link.h"
-#include "server/door/door.h"
+#include "server/wire/door.h"
 #include "server/wire/model_message.h"
 
 namespace cohort {
@@ -42,12 +43,11 @@ struct ServerState {
   std::unique_ptr<RpcClient> calls = {};        ///< For what is said only now and then.
   std::unique_ptr<ErrorFeedback> encoder = {};  ///< With compression.
   std::unique_ptr<Codec> decoder = {};
-  std::vector<float> change = {};           ///< That a pulled message says.
-  std::span<const std::byte> encoded = {};  ///< The message of the push that is under way.
-  std::uint64_t version = 0;                ///< Of what was pulled last.
-  std::uint64_t heard = 0;                  ///< That the server said it has.
+  std::vector<float> change = {};  ///< That a pulled message says.
+  std::uint64_t version = 0;       ///< Of what was pulled last.
+  std::uint64_t heard = 0;         ///< That the server said it has.
   bool has_pulled = false;
-  std::vector<RowsPushed> pushed = {};
+  Request request = {};            ///< Of the exchange that is under way, or was last.
   SharedMemory model_memory = {};  ///< Where this host's server writes a model that is read.
 
   std::span<float> part_of(std::span<float> all) const {
@@ -55,6 +55,7 @@ struct ServerState {
   }
 };
 
+/// Shared by server_client.cc (construction, end), exchange.cc and server_model.cc.
 struct ServerClient::State {
   State(const ClientOptions& options, Store& store);
 
@@ -80,16 +81,16 @@ struct ServerClient::State {
   }
 
   // One exchange.
-  RequestHeader header_of(const Exchange& exchange, int server, ServerState& state) const;
-  void choose_rows(const Exchange& exchange, ServerState& state) const;
-  void encode(ServerState& state) const;
+  void begin_requests();
+  RequestHeader header_of(const Exchange& exchange, int server, const ServerState& state) const;
+  void add_push(const Exchange& exchange, ServerState& state) const;
   void start(const Exchange& exchange, int server, ServerState& state);
   ExchangeReply collect(const Exchange& exchange);
   UnansweredPush bytes_of(const Exchange& push);
   void take_pulled(const Exchange& exchange, const LinkReply& reply, ServerState& state);
 
   // The whole model; see server_model.cc.
-  Bytes head_of(WireKind kind) const;
+  Bytes head_of(RequestKind kind) const;
   ReplyHeader look(ServerState& state);
   void give_part(const ServerModel& model, int server, ServerState& state);
   std::size_t part_floats() const;
@@ -101,7 +102,7 @@ struct ServerClient::State {
   std::vector<ServerState> servers;
   std::uint64_t sequence = 0;  ///< Of the last push.
   UnansweredPush unanswered;
-  std::optional<Error> failure;
+  std::optional<Error> failure;  ///< The first; see for_all().
   bool closed = false;
 };
 

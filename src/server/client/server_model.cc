@@ -1,11 +1,15 @@
-// A worker's end of what concerns the whole model: giving the first one, and reading it.
+// A worker's end of what a checkpoint is made of: giving the servers their first model, reading the
+// whole model, and what both ends of compressed messages remember (LinkMemory). None of it is asked
+// for in a step, so all of it goes by gRPC calls of its own (ServerState::calls), beside the link
+// that exchanges use. Floats travel in parts of bounded size, or by memory that the worker shares
+// with a server of its host.
 
 #include <algorithm>
 
 #include "base/fail.h"
 #include "server/client/server_client_state.h"
-#include "server/wire/float_list.h"
 #include "server/wire/message_bytes.h"
+#include "server/wire/model_message.h"
 
 namespace cohort {
 namespace {
@@ -77,19 +81,28 @@ void resize_model(ServerModel& model, const ModelMessage& head, const ServerStat
   }
 }
 
+/// Puts a server's part where it belongs in what is of all servers together.
+void put_part(std::span<const float> from, std::vector<float>& all, std::size_t begin) {
+  if (!from.empty()) std::ranges::copy(from, all.begin() + static_cast<std::ptrdiff_t>(begin));
+}
+
+/// A server's part of what stands place by place; nothing where there is none.
+std::span<const float> kept_part(const std::vector<float>& all, const ServerState& state,
+                                 std::size_t dense) {
+  if (all.size() != dense) return {};
+  return std::span(all).subspan(state.dense_begin, state.shape.dense);
+}
+
 }  // namespace
 
-Bytes ServerClient::State::head_of(WireKind kind) const {
-  WireHead head{.kind = kind};
-  head.header.epoch = options.epoch;
-  head.header.worker = options.worker;
+Bytes ServerClient::State::head_of(RequestKind kind) const {
   Bytes bytes;
-  write_request(bytes, head, {}, {});
+  write_request(bytes, kind, header_from(options.epoch, options.worker));
   return bytes;
 }
 
 ReplyHeader ServerClient::State::look(ServerState& state) {
-  const Bytes reply = state.calls->call({head_of(WireKind::look)}, deadline());
+  const Bytes reply = state.calls->call({head_of(RequestKind::look)}, deadline());
   const ReplyHeader header = read_reply(reply).header;
   state.heard = header.version;
   return header;
@@ -99,12 +112,13 @@ std::size_t ServerClient::State::part_floats() const {
   return std::max<std::size_t>(options.model_part_bytes / sizeof(float), 1);
 }
 
+/// First its size, which the server checks, then its floats.
 void ServerClient::State::give_part(const ServerModel& model, int server, ServerState& state) {
   FloatList<const float> list;
   visit_model(model, state, [&](const auto& values, std::size_t begin, std::size_t count) {
     list.add(std::span<const float>(values).subspan(begin, count));
   });
-  Bytes head = head_of(WireKind::initialise);
+  Bytes head = head_of(RequestKind::initialise);
   append(head, std::uint64_t{list.size()});
   write_model(head, {.version = model.version,
                      .slots = model.dense.slots.size(),
@@ -114,7 +128,7 @@ void ServerClient::State::give_part(const ServerModel& model, int server, Server
   std::size_t begin = 0;
   do {
     const std::size_t count = std::min(part_floats(), list.size() - begin);
-    Bytes part = head_of(WireKind::give_part);
+    Bytes part = head_of(RequestKind::give_part);
     write_model_part(part, {.begin = begin, .count = count});
     MessageParts parts = {part};
     for (const auto span : list.part(begin, count)) parts.push_back(std::as_bytes(span));
@@ -124,6 +138,8 @@ void ServerClient::State::give_part(const ServerModel& model, int server, Server
   state.heard = model.version;
 }
 
+/// The server made a copy when it was asked to read: its parts fit together, whatever is pushed
+/// meanwhile.
 void ServerClient::State::read_floats(ServerModel& model, const ModelMessage& head,
                                       ServerState& state) {
   const std::size_t total = state.shape.floats() * (1 + head.slots);
@@ -140,7 +156,7 @@ void ServerClient::State::read_floats(ServerModel& model, const ModelMessage& he
   }
   for (std::size_t begin = 0; begin < total; begin += part_floats()) {
     const std::size_t count = std::min(part_floats(), total - begin);
-    Bytes wanted = head_of(WireKind::read_part);
+    Bytes wanted = head_of(RequestKind::read_part);
     write_model_part(wanted, {.begin = begin, .count = count});
     const Bytes reply = state.calls->call({wanted}, deadline());
     MessageReader reader(read_reply(reply).rest);
@@ -161,9 +177,10 @@ void ServerClient::initialise(const ServerModel& model) {
   state_->for_all([&](int server, ServerState& state) { state_->give_part(model, server, state); });
 }
 
+/// All servers are asked before the first is waited for, so that they copy at the same time.
 void ServerClient::read_model(ServerModel& model) {
   std::vector<std::unique_ptr<RpcClient::Pending>> pending;
-  const Bytes head = state_->head_of(WireKind::read);
+  const Bytes head = state_->head_of(RequestKind::read);
   std::vector<std::string> paths(state_->servers.size());
   state_->for_all([&](int server, ServerState& state) {
     const auto index = static_cast<std::size_t>(server);
@@ -196,6 +213,52 @@ std::uint64_t ServerClient::version() const {
     smallest = std::min(state.heard, smallest.value_or(state.heard));
   }
   return smallest.value_or(0);
+}
+
+LinkMemory ServerClient::memory() {
+  LinkMemory memory;
+  const std::size_t dense = state_->options.dense;
+  state_->for_all([&](int, ServerState& state) {
+    if (!state.encoder) return;
+    if (memory.empty()) {
+      memory.has.assign(incoming().begin(), incoming().end());
+      memory.rest.resize(state.encoder->rest().empty() ? 0 : dense);
+      memory.velocity.resize(state.encoder->velocity().empty() ? 0 : dense);
+    }
+    put_part(state.encoder->rest(), memory.rest, state.dense_begin);
+    put_part(state.encoder->velocity(), memory.velocity, state.dense_begin);
+    const Bytes reply =
+        state.calls->call({state_->head_of(RequestKind::remember)}, state_->deadline());
+    MessageReader reader(read_reply(reply).rest);
+    memory.codecs.push_back(
+        {.worker = state.encoder->codec().memory(), .server = take_codec_memory(reader)});
+  });
+  return memory;
+}
+
+void ServerClient::recall(const LinkMemory& memory) {
+  const std::size_t dense = state_->options.dense;
+  std::size_t compressing = 0;
+  for (const ServerState& state : state_->servers) compressing += state.encoder ? 1 : 0;
+  const bool same_servers = compressing > 0 && memory.codecs.size() == compressing;
+  if (same_servers && memory.has.size() == dense) {
+    std::ranges::copy(memory.has, incoming().begin());
+  }
+  std::size_t next = 0;
+  state_->for_all([&](int server, ServerState& state) {
+    if (!state.encoder) return;
+    state.encoder->start_from(kept_part(memory.rest, state, dense),
+                              kept_part(memory.velocity, state, dense));
+    if (!same_servers) return;
+    const LinkMemory::Codecs& codecs = memory.codecs[next++];
+    state.encoder->codec().recall(codecs.worker);
+    Bytes head = state_->head_of(RequestKind::recall);
+    write_codec_memory(head, codecs.server);
+    const bool in_place =
+        state_->shares_memory(state_->addresses[static_cast<std::size_t>(server)]);
+    const auto has = in_place ? std::span<const float>() : kept_part(memory.has, state, dense);
+    state.calls->call({head, std::as_bytes(has)}, state_->deadline());
+  });
 }
 
 }  // namespace cohort

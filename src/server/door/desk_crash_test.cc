@@ -13,8 +13,8 @@
 #include "base/random.h"
 #include "server/door/server_desk.h"
 #include "server/memory/lasting_memory.h"
-#include "server/memory/settle_shards.h"
-#include "server/memory/shard_parts.h"
+#include "server/shard/settle_shards.h"
+#include "server/wire/shard_shape.h"
 
 namespace cohort {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "server/door/server_desk.h"
 #include "server/memory/lasting_memory.h"
-#include "server/memory/shard_parts.h"
+#include "server/wire/shard_shape.h"
 
 namespace cohort {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/failpoint.h"
 #include "server/door/server_desk.h"
 #include "server/memory/lasting_memory.h"
-#include "server/memory/shard_parts.h"
+#include "server/wire/shard_shape.h"
 
 namespace cohort {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/door/memory_door.h"
+#include "server/door/server_doors.h"
 
 #include <algorithm>
 
@@ -12,6 +12,7 @@ class MemoryDoor::Guest : public Visit {
  public:
   Guest(DoorSlot& slot, ServerDesk& desk) : slot_(slot), desk_(desk) {}
 
+  /// Sizes are checked against what was mapped, since they come from another process.
   void greet(const Hello& hello) {
     if (floats_path_ != hello.floats_path) {
       put_aside(floats_);
@@ -65,7 +66,7 @@ class MemoryDoor::Guest : public Visit {
     }
   }
 
-  WireRequest next_request() const {
+  Request next_request() const {
     if (slot_.request_bytes > side_.size() / 2) {
       fail(ErrorCode::corrupt, "a request is longer than the memory it is in");
     }
@@ -75,54 +76,57 @@ class MemoryDoor::Guest : public Visit {
   /// What cannot be read needs none to be refused.
   bool needs_model() const {
     try {
-      return next_request().kind != WireKind::leave;
+      return !leaves(next_request());
     } catch (const Error&) {
       return false;
     }
   }
 
-  void take_request() {
-    WireRequest wire = next_request();
-    pulls_ = wire.header.pull;
-    row_floats_ = 0;
-    encoded_.clear();
-    desk_.check_epoch(wire.header);
-    if (wire.kind == WireKind::leave) {
-      desk_.leave(wire.header.worker, wire.header.returns ? LeftWork::kept : LeftWork::handed_out);
-      return answer({});
-    }
-    desk_.take(request_of(wire), *this);
+  static bool leaves(const Request& request) {
+    return request.kind == RequestKind::leave || request.kind == RequestKind::step_out;
   }
 
-  Request request_of(WireRequest& wire) {
+  void take_request() {
+    Request request = next_request();
+    const RequestHeader& header = request.header;
+    pulls_ = header.pull;
+    row_floats_ = 0;
+    encoded_.clear();
+    desk_.check_epoch(header);
+    if (leaves(request)) {
+      desk_.leave(header.worker, work_left_by(request.kind));
+      return answer({});
+    }
+    complete(request);
+    desk_.take(std::move(request), *this);
+  }
+
+  /// Says where the floats are, in the worker's memory. Messages of a codec stand behind the
+  /// request.
+  void complete(Request& request) {
     const std::size_t dense = desk_.shape().dense;
     if (dense > outgoing_.size()) fail(ErrorCode::corrupt, "a worker's model is too small");
-    place_rows(wire);
-    const RequestHeader& header = wire.header;
-    const bool plain = wire.rest.empty();
-    return {.header = header,
-            .dense = outgoing_.first(header.push && plain ? dense : 0),
-            .encoded = header.push ? wire.rest : std::span<const std::byte>(),
-            .rows = std::move(wire.rows),
-            .pieces = std::move(wire.pieces),
-            .pull_into = incoming_.first(header.pull ? dense : 0),
-            .pull_encoded = header.pull && !header.exact && compressed_ ? &encoded_ : nullptr,
-            .rows_wanted = std::move(wire.wanted),
-            .answer = {},
-            .refuse = {}};
+    place_rows(request);
+    if (request.header.push) {
+      request.encoded = request.rest;
+      if (request.rest.empty()) request.dense = outgoing_.first(dense);
+    }
+    if (request.header.pull) {
+      request.pull_into = incoming_.first(dense);
+      if (!request.header.exact && compressed_) request.pull_encoded = &encoded_;
+    }
   }
 
   /// Wanted rows go where the reply will be, behind its header.
-  void place_rows(WireRequest& wire) {
-    row_floats_ = wanted_floats(wire);
+  void place_rows(Request& request) {
+    row_floats_ = wanted_floats(request);
     if (row_floats_ > (reply_half().size() - kReplyHeadBytes) / sizeof(float)) {
       fail(ErrorCode::corrupt, "a worker wants more rows than its memory can take");
     }
     auto* next = reinterpret_cast<float*>(reply_half().data() + kReplyHeadBytes);
-    for (std::size_t i = 0; i < wire.wanted.size(); ++i) {
-      const std::size_t count = wire.wanted[i].rows.size() * wire.wanted_widths[i];
-      wire.wanted[i].values = {next, count};
-      next += count;
+    for (RowsWanted& block : request.rows_wanted) {
+      block.values = {next, block.rows.size() * block.width};
+      next += block.values.size();
     }
   }
 
@@ -138,7 +142,7 @@ class MemoryDoor::Guest : public Visit {
   std::string floats_path_;
   SharedMemory floats_;
   SharedMemory side_;
-  std::vector<SharedMemory> aside_;
+  std::vector<SharedMemory> aside_;  // Mapped until the next answer.
   std::span<float> outgoing_;
   std::span<float> incoming_;
   std::uint32_t taken_ = 0;

@@ -1,6 +1,6 @@
 // What a worker's request refers to stays until it is answered, whatever the worker does meanwhile.
 
-#include "server/door/memory_door.h"
+#include "server/door/server_doors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,14 +40,14 @@ class Neighbour {
   void push(float dense, std::vector<std::uint32_t> rows, std::vector<float> values) {
     auto* floats = reinterpret_cast<float*>(floats_.data());
     floats[0] = floats[1] = dense;
-    RequestHeader header;
-    header.worker = worker_;
-    header.push = true;
-    header.lr = 1;
-    header.sequence = ++sequence_;
-    const RowsPushed pushed{.table = 0, .rows = rows, .values = values};
+    Request request;
+    request.header.worker = worker_;
+    request.header.push = true;
+    request.header.lr = 1;
+    request.header.sequence = ++sequence_;
+    request.rows = {{.table = 0, .rows = rows, .values = values}};
     std::vector<std::byte> message;
-    write_request(message, {.header = header}, {&pushed, 1}, {});
+    write_request(message, request);
     std::memcpy(side_.data(), message.data(), message.size());
     slot_.request_bytes = message.size();
     slot_.posted.fetch_add(1, std::memory_order_release);

@@ -1,14 +1,14 @@
-#include "server/door/rpc_door.h"
+#include "server/door/server_doors.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "base/fail.h"
 #include "base/failpoint.h"
-#include "server/door/request_check.h"
-#include "server/wire/link_memory.h"
+#include "server/memory/replica_message.h"
+#include "server/shard/shard_rules.h"
 #include "server/wire/message_bytes.h"
-#include "server/wire/replica_message.h"
+#include "server/wire/model_message.h"
 
 namespace cohort {
 namespace {
@@ -26,7 +26,7 @@ void reply_with(RpcCall& call, const ReplyHeader& header) {
 
 bool is_replica(std::span<const std::byte> message) {
   try {
-    return kind_of(message) == WireKind::replica;
+    return kind_of(message) == RequestKind::replica;
   } catch (const Error&) {
     return false;
   }
@@ -152,11 +152,11 @@ void RpcDoor::put(std::unique_ptr<RpcCall> call) {
 /// server that in its turn waits for this one.
 void RpcDoor::take_replica_call(RpcCall& call) {
   try {
-    const WireRequest wire = read_request(call.request());
-    check_epoch(wire.header, epoch_);
+    const Request request = read_request(call.request());
+    check_epoch(request.header, epoch_);
     if (replica_memory_.empty()) fail(ErrorCode::invalid, "this server keeps no copies");
     const std::lock_guard lock(replica_mutex_);
-    take_replica(wire.rest, replica_memory_);
+    take_replica(request.rest, replica_memory_);
     reply_with(call, {});
   } catch (const Error& error) {
     call.fail(error);
@@ -174,46 +174,48 @@ void RpcDoor::take_all() {
   for (auto& call : calls) take(std::move(call));
 }
 
+/// On the desk's thread. Whatever is wrong with a call is its answer.
 void RpcDoor::take(std::unique_ptr<RpcCall> call) {
   try {
-    const WireRequest wire = read_request(call->request());
-    const int worker = wire.header.worker;
+    Request request = read_request(call->request());
+    const int worker = request.header.worker;
     if (worker < 0 || static_cast<std::size_t>(worker) >= come_.size()) {
       fail(ErrorCode::invalid, "a call came from worker {}; the workers are 0 to {}", worker,
            come_.size() - 1);
     }
-    desk_.check_epoch(wire.header);
+    desk_.check_epoch(request.header);
     come_[static_cast<std::size_t>(worker)] = true;
-    switch (wire.kind) {
-      case WireKind::hello:
-        take_hello(worker, hello_from(wire.rest));
+    switch (request.kind) {
+      case RequestKind::hello:
+        take_hello(worker, hello_from(request.rest));
         return reply_with(*call, {});
-      case WireKind::leave:
+      case RequestKind::leave:
+      case RequestKind::step_out:
         model_copies_[static_cast<std::size_t>(worker)].reset();
-        desk_.leave(worker, wire.header.returns ? LeftWork::kept : LeftWork::handed_out);
+        desk_.leave(worker, work_left_by(request.kind));
         return reply_with(*call, {});
-      case WireKind::look:
+      case RequestKind::look:
         return reply_with(*call, desk_.look());
-      case WireKind::read:
-        return take_read(*call, wire);
-      case WireKind::read_part:
-        return take_read_part(*call, wire);
-      case WireKind::remember:
+      case RequestKind::read:
+        return take_read(*call, request);
+      case RequestKind::read_part:
+        return take_read_part(*call, request);
+      case RequestKind::remember:
         return take_remember(*call, worker);
-      case WireKind::recall:
-        return take_recall(*call, wire);
-      case WireKind::initialise:
-      case WireKind::give_part:
-        take_first_model(*call, wire);
+      case RequestKind::recall:
+        return take_recall(*call, request);
+      case RequestKind::initialise:
+      case RequestKind::give_part:
+        take_first_model(*call, request);
         if (!desk_.has_model()) return;
         for (auto& early : std::exchange(early_, {})) take(std::move(early));
         return;
-      case WireKind::replica:  // See put().
+      case RequestKind::replica:  // See put().
         fail(ErrorCode::corrupt, "a copy of a shard cannot be read");
-      case WireKind::lost_worker:
+      case RequestKind::lost_worker:
         return take_loss(*call, worker);
-      case WireKind::exchange:
-        if (desk_.has_model()) return take_exchange(std::move(call), wire);
+      case RequestKind::exchange:
+        if (desk_.has_model()) return take_exchange(std::move(call), std::move(request));
         early_.push_back(std::move(call));
         return;
     }
@@ -244,21 +246,21 @@ int RpcDoor::dead_worker() const {
   return -1;
 }
 
-void RpcDoor::take_first_model(RpcCall& call, const WireRequest& wire) {
-  if (wire.kind == WireKind::initialise) {
-    MessageReader reader(wire.rest);
+void RpcDoor::take_first_model(RpcCall& call, const Request& request) {
+  if (request.kind == RequestKind::initialise) {
+    MessageReader reader(request.rest);
     const auto total = reader.take<std::uint64_t>();
-    desk_.expect_model(wire.header.worker, take_model_head(reader), total);
+    desk_.expect_model(request.header.worker, take_model_head(reader), total);
   } else {
-    desk_.take_part(wire.header.worker, read_model_part(wire.rest));
+    desk_.take_part(request.header.worker, read_model_part(request.rest));
   }
   reply_with(call, {});
 }
 
 /// The desk's thread only copies the floats; they travel, in parts, while it goes on.
-void RpcDoor::take_read(RpcCall& call, const WireRequest& wire) {
-  std::span<float> floats = memory_for_model(wire.rest);
-  auto& copy = model_copies_[static_cast<std::size_t>(wire.header.worker)];
+void RpcDoor::take_read(RpcCall& call, const Request& request) {
+  std::span<float> floats = memory_for_model(request.rest);
+  auto& copy = model_copies_[static_cast<std::size_t>(request.header.worker)];
   copy.reset();
   if (floats.empty()) {
     copy = new_copy();
@@ -272,13 +274,14 @@ void RpcDoor::take_read(RpcCall& call, const WireRequest& wire) {
   call.reply({*reply}, [reply] {});
 }
 
-void RpcDoor::take_read_part(RpcCall& call, const WireRequest& wire) {
-  const ModelPart part = read_model_part(wire.rest);
-  auto& copy = model_copies_[static_cast<std::size_t>(wire.header.worker)];
+/// With the last part the copy is no longer its worker's, and can serve the next who reads.
+void RpcDoor::take_read_part(RpcCall& call, const Request& request) {
+  const ModelPart part = read_model_part(request.rest);
+  auto& copy = model_copies_[static_cast<std::size_t>(request.header.worker)];
   if (!copy || part.begin > copy->size() || part.count > copy->size() - part.begin) {
     fail(ErrorCode::invalid,
          "worker {} wants {} floats of a model from number {} on; it reads a model of {}",
-         wire.header.worker, part.count, part.begin, copy ? copy->size() : 0);
+         request.header.worker, part.count, part.begin, copy ? copy->size() : 0);
   }
   const auto head = std::make_shared<const Bytes>(reply_of({}));
   const auto floats = std::span<const float>(*copy).subspan(part.begin, part.count);
@@ -295,16 +298,18 @@ void RpcDoor::take_remember(RpcCall& call, int worker) {
   call.reply({*reply}, [reply] {});
 }
 
-void RpcDoor::take_recall(RpcCall& call, const WireRequest& wire) {
-  MessageReader reader(wire.rest);
+/// A worker whose memory is shared has its parameters itself; of others the server keeps a copy,
+/// which must be what the worker has.
+void RpcDoor::take_recall(RpcCall& call, const Request& request) {
+  MessageReader reader(request.rest);
   const CodecMemory memory = take_codec_memory(reader);
   const auto has = reader.take_all<float>(reader.rest().size() / sizeof(float));
-  auto& copy = copies_[static_cast<std::size_t>(wire.header.worker)];
+  auto& copy = copies_[static_cast<std::size_t>(request.header.worker)];
   if (!has.empty() && (!compressed_ || has.size() != desk_.shape().dense)) {
     fail(ErrorCode::invalid, "worker {} says that it has {} parameters of this server's {}",
-         wire.header.worker, has.size(), desk_.shape().dense);
+         request.header.worker, has.size(), desk_.shape().dense);
   }
-  desk_.recall_codec(wire.header.worker, memory);
+  desk_.recall_codec(request.header.worker, memory);
   if (!has.empty()) copy.assign(has.begin(), has.end());
   reply_with(call, {});
 }
@@ -326,42 +331,40 @@ std::span<float> RpcDoor::memory_for_model(std::span<const std::byte> path) {
   return {reinterpret_cast<float*>(model_memory_.data()), model_memory_.size() / sizeof(float)};
 }
 
-void RpcDoor::take_exchange(std::unique_ptr<RpcCall> call, const WireRequest& wire) {
-  auto& last = callers_[static_cast<std::size_t>(wire.header.worker)];
-  if (last && last->number() == wire.number) return last->ask_again(std::move(call));
+/// One request a worker at a time. One with the number of the last is that one again.
+void RpcDoor::take_exchange(std::unique_ptr<RpcCall> call, Request&& request) {
+  auto& last = callers_[static_cast<std::size_t>(request.header.worker)];
+  if (last && last->number() == request.number) return last->ask_again(std::move(call));
   if (last && !last->is_answered()) {
     return call->fail(Error(ErrorCode::invalid, "its last request is not answered yet"));
   }
-  last = std::make_shared<Caller>(std::move(call), wire.number);
-  Request request;
+  last = std::make_shared<Caller>(std::move(call), request.number);
   try {
-    request = request_of(wire, *last);
+    complete(request, *last);
   } catch (const Error& error) {
     return last->refuse(error);
   }
   desk_.take(std::move(request), *last);
 }
 
-Request RpcDoor::request_of(const WireRequest& wire, Caller& caller) {
+/// Says where the floats are: what was pushed is in the message, what is pulled stays with the
+/// caller until its reply was sent. With compression the worker's copy is kept here from pull to
+/// pull.
+void RpcDoor::complete(Request& request, Caller& caller) {
   const ShardShape& shape = desk_.shape();
-  Request request;
-  request.header = wire.header;
-  request.rows = wire.rows;
-  request.pieces = wire.pieces;
-  request.rows_wanted = wire.wanted;
+  const RequestHeader& header = request.header;
   make_room(request.rows_wanted, shape, caller.rows);
-  if (wire.header.push && compressed_) request.encoded = wire.rest;
-  if (wire.header.push && !compressed_) request.dense = as_floats(wire.rest);
-  if (wire.header.pull && compressed_) {
-    auto& copy = copies_[static_cast<std::size_t>(wire.header.worker)];
+  if (header.push && compressed_) request.encoded = request.rest;
+  if (header.push && !compressed_) request.dense = as_floats(request.rest);
+  if (header.pull && compressed_) {
+    auto& copy = copies_[static_cast<std::size_t>(header.worker)];
     copy.resize(shape.dense);
     request.pull_into = copy;
     request.pull_encoded = &caller.encoded;
-  } else if (wire.header.pull) {
+  } else if (header.pull) {
     caller.pulled.resize(shape.dense);
     request.pull_into = caller.pulled;
   }
-  return request;
 }
 
 }  // namespace cohort

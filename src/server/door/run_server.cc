@@ -7,12 +7,11 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "cluster/host_id.h"
-#include "server/client/server_link.h"
-#include "server/door/memory_door.h"
-#include "server/door/other_servers.h"
-#include "server/door/replica_link.h"
-#include "server/door/rpc_door.h"
+#include "rpc/rpc.h"
 #include "server/door/server_desk.h"
+#include "server/door/server_doors.h"
+#include "server/memory/replica_message.h"
+#include "server/wire/server_address.h"
 
 namespace cohort {
 namespace {
@@ -28,6 +27,100 @@ struct ServerLost {
   Error error;
 };
 
+/// Server 0's way to the other servers of the run, to learn what a lost worker has pushed to them.
+///
+/// A worker pushes to one server after the other and may be killed on the way. By gRPC another
+/// server may have got the push while server 0 has not, and would have it twice if the worker's
+/// pieces were handed out again. So server 0 asks before it hands them out. For the one who is
+/// asked the worker has left from then on: what was sent and comes later is refused. So the answer
+/// stays true.
+class OtherServers {
+ public:
+  /// Finds them through the store when they are asked first.
+  OtherServers(const ServerOptions& options, Store& store) : options_(options), store_(store) {}
+
+  /// The number of the newest push of this worker that any of them has. Throws Error naming the
+  /// server that does not answer.
+  std::uint64_t newest_push(int worker);
+
+ private:
+  void connect();
+
+  const ServerOptions& options_;
+  Store& store_;
+  std::vector<std::unique_ptr<RpcClient>> clients_;  // Of the servers 1, 2, …
+};
+
+void OtherServers::connect() {
+  for (int server = 1; server < options_.servers; ++server) {
+    const std::string address = store_.get(server_key(server), Deadline::in(options_.timeout));
+    clients_.push_back(std::make_unique<RpcClient>(server_address_from(address).rpc));
+  }
+}
+
+std::uint64_t OtherServers::newest_push(int worker) {
+  if (clients_.empty()) connect();
+  Bytes question;
+  write_request(question, RequestKind::lost_worker, header_from(options_.epoch, worker));
+  const Deadline deadline = Deadline::in(options_.timeout);
+  std::vector<std::unique_ptr<RpcClient::Pending>> calls;
+  for (const auto& client : clients_) {
+    calls.push_back(client->start({question}, deadline, kReplyBytes));
+  }
+  std::uint64_t newest = 0;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    try {
+      newest = std::max(newest, read_reply(calls[i]->wait()).header.newest_push);
+    } catch (const Error& error) {
+      throw error.with_context(
+          fmt::format("parameter server {}, asked what worker {} had pushed", i + 1, worker));
+    }
+  }
+  return newest;
+}
+
+/// A server's way to the one that keeps the copy of its shard. The shard calls it after the commit
+/// of a change and before anybody is answered, on the server's one thread; so whatever a worker was
+/// told is in the copy, too.
+class ReplicaLink {
+ public:
+  /// Finds the keeper through the store.
+  ReplicaLink(const ServerOptions& options, Store& store);
+
+  /// Returns when the keeper has it. Throws Error naming the keeper.
+  void send(const ShardMemory& memory, ReplicaMessage::Kind kind);
+
+ private:
+  const int keeper_;
+  const Duration timeout_;
+  const RequestHeader header_;  // Of no worker.
+  std::unique_ptr<RpcClient> client_;
+};
+
+ReplicaLink::ReplicaLink(const ServerOptions& options, Store& store)
+    : keeper_(keeper_of(options.server, options.servers)),
+      timeout_(options.timeout),
+      header_(header_from(options.epoch, 0)) {
+  const std::string address = store.get(server_key(keeper_), Deadline::in(timeout_));
+  client_ = std::make_unique<RpcClient>(server_address_from(address).rpc);
+}
+
+void ReplicaLink::send(const ShardMemory& memory, ReplicaMessage::Kind kind) {
+  Bytes head;
+  write_request(head, RequestKind::replica, header_);
+  const ReplicaMessage message(memory, kind);
+  MessageParts parts = message.parts();
+  parts.insert(parts.begin(), head);
+  try {
+    client_->call(parts, Deadline::in(timeout_));
+  } catch (const Error& error) {
+    throw error.with_context(
+        fmt::format("parameter server {}, which keeps this one's copy", keeper_));
+  }
+}
+
+/// The server itself: its desk, the doors before it, and the one thread that goes between them. It
+/// appears in the store when all of them are ready.
 class Server {
  public:
   Server(const ServerOptions& options, Store& store)
@@ -59,6 +152,7 @@ class Server {
   }
 
  private:
+  /// Until every worker has left, or give_up() says so.
   void serve() {
     if (options_.replicas > 1) replicate();
     while (!desk_.all_have_left()) {

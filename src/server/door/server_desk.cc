@@ -6,12 +6,13 @@
 #include "base/fail.h"
 #include "base/failpoint.h"
 #include "optimizer/optimizer.h"
-#include "server/door/request_check.h"
-#include "server/shard/worker_codec.h"
+#include "server/shard/shard_rules.h"
+#include "server/wire/wire.h"
 
 namespace cohort {
 namespace {
 
+/// Whether a model says anything of work: one that was never trained does not.
 bool has_work(const WorkLeft& work) {
   return work.next > 0 || !work.again.empty();
 }
@@ -52,6 +53,7 @@ void ServerDesk::initialise(const ModelMessage& model) {
   take_part(0, {.begin = 0, .count = model.floats.size(), .floats = model.floats});
 }
 
+/// All sizes, before any memory is taken for them.
 void ServerDesk::check_first_model(const ModelMessage& head, std::size_t total) const {
   if (shard_) fail(ErrorCode::invalid, "this server has its first model already");
   check_shape(head.shape);
@@ -114,6 +116,8 @@ ReplyHeader ServerDesk::look() const {
   return reply;
 }
 
+/// Pieces under way belong to workers of this group. Whoever goes on from the model has others, so
+/// there they are nobody's.
 ModelMessage ServerDesk::read(std::span<float> floats) const {
   if (!shard_) fail(ErrorCode::not_found, "this server has no model yet");
   if (floats.size() < shard_->floats()) {
@@ -130,6 +134,7 @@ ModelMessage ServerDesk::read(std::span<float> floats) const {
           .floats = floats.first(shard_->floats())};
 }
 
+/// The board hears of a push before the shard does: its worker works on nothing now.
 void ServerDesk::take(Request&& request, Visit& visit) {
   const RequestHeader& header = request.header;
   if (board_) {
@@ -167,6 +172,7 @@ void ServerDesk::finish(int worker, const ReplyHeader& reply, Visit& visit) {
   }
 }
 
+/// False where the reply has to wait on.
 bool ServerDesk::try_claim(int worker, WaitingClaim& waiting) {
   Claim claim;
   const WorkBoard::Answer answer = board_->claim(worker, claim);

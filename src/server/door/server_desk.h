@@ -10,7 +10,8 @@
 
 namespace cohort {
 
-/// A request under way in a server, whichever way it came.
+/// A request under way in a server, whichever way it came. Exactly one of its functions is called,
+/// once, on the desk's thread; then the desk has forgotten it.
 class Visit {
  public:
   virtual ~Visit() = default;
@@ -24,10 +25,19 @@ enum class LeftWork {
   kept,        ///< For itself: it comes to the next group, or that group finds out.
   done,        ///< Another server has the push of it.
 };
+/// By the word with which the worker goes.
+inline LeftWork work_left_by(RequestKind kind) {
+  return kind == RequestKind::step_out ? LeftWork::kept : LeftWork::handed_out;
+}
 
 /// Everything a server decides: its shard, which is there when the server's memory has a model or
 /// the first one comes, and on server 0 the board of work. Knows nothing of how requests travel.
 /// One thread at a time. Visits live until they are answered.
+///
+/// An exchange with a claim is two things: the shard answers the push and pull, then the board says
+/// which piece of work comes with that answer. Where it has none to give yet (others must push
+/// first) the finished reply waits here, and is tried again after every request and every leaving.
+/// A piece that is handed out is in the shard's memory before the worker hears of it.
 class ServerDesk {
  public:
   explicit ServerDesk(const ServerOptions& options);
@@ -103,13 +113,13 @@ class ServerDesk {
   void settle_work(int worker, LeftWork work);
 
   ServerOptions options_;
-  ShardShape shape_;
-  std::optional<WorkBoard> board_;
-  std::unique_ptr<Shard> shard_;
-  std::optional<Arriving> arriving_;
+  ShardShape shape_;                  // Of shard_, once it is there.
+  std::optional<WorkBoard> board_;    // Server 0, where work is handed out.
+  std::unique_ptr<Shard> shard_;      // Null until there is a model.
+  std::optional<Arriving> arriving_;  // A shard that becomes shard_ with its last float.
   Shard::Replicate replicate_;
   std::vector<std::optional<WaitingClaim>> claims_;  // By worker.
-  std::vector<bool> left_;
+  std::vector<bool> left_;                           // By worker.
 };
 
 }  // namespace cohort

@@ -6,14 +6,16 @@
 namespace cohort {
 
 /// Zeroed memory that a process shares with those it forks, and that outlives each of them: what a
-/// server keeps here is there for the server that takes its place. Only pages that are used take
-/// room, so it may be made larger than what will be needed.
+/// server keeps here is there for the server that takes its place. It has no name and ends with the
+/// last process that has it: the launcher makes it before it forks the first server, and keeps it.
+/// Only pages that are used take room, so it may be made larger than what will be needed.
 class LastingMemory {
  public:
   LastingMemory() = default;
   /// Throws Error(no_space).
   explicit LastingMemory(std::size_t bytes);
   LastingMemory(LastingMemory&& other) noexcept;
+  /// `other` gets what this had, to end with it.
   LastingMemory& operator=(LastingMemory&& other) noexcept;
   ~LastingMemory();
 

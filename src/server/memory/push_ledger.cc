@@ -1,16 +1,19 @@
 #include "server/memory/push_ledger.h"
 
 #include "base/fail.h"
+#include "server/memory/shard_memory.h"
 
 namespace cohort {
 namespace {
 
+/// Spreads every bit of the value over all of the result (the finish of splitmix64).
 std::uint64_t mixed(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
   value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
   return value ^ (value >> 31);
 }
 
+/// Of its name alone, which stays the same when it is made again.
 std::uint64_t hash_of(const RequestHeader& push) {
   const auto epoch = push.is_again() ? push.again_epoch : push.epoch;
   const auto worker = push.is_again() ? push.again_worker : push.worker;
@@ -21,10 +24,11 @@ std::uint64_t hash_of(const RequestHeader& push) {
 
 }  // namespace
 
-void PushLedger::restore(const ShardRecord& record, std::span<const LedgerEntry> entries) {
-  epoch_ = record.ledger_epoch;
+void PushLedger::restore(std::int64_t epoch, std::span<const LedgerEntry> entries,
+                         const PushCounts& counts) {
+  epoch_ = epoch;
   before_.assign(entries.begin(), entries.end());
-  counts_ = record.counts;
+  counts_ = counts;
 }
 
 void PushLedger::check_again(const RequestHeader& push) {

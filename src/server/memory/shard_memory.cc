@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "server/memory/copy_past_cache.h"
+#include "optimizer/optimizer.h"
+#include "server/memory/copy_floats.h"
 #include "server/wire/model_message.h"
 
 namespace cohort {
@@ -85,6 +86,7 @@ void save_rows(const TableArea& table, std::span<const std::uint32_t> rows) {
   store_in_order(*table.journal.count, std::uint64_t{rows.size()});
 }
 
+/// Zeroed memory is a header without a model.
 struct ShardMemory::Header {
   static constexpr std::uint64_t kMark = 0xC040574172D00000 + sizeof(ShardRecord);
 
@@ -136,6 +138,13 @@ std::size_t ShardMemory::bytes_needed(const ShardShape& shape, std::size_t slots
   return ShardMemory(true, shape, slots).bytes_;
 }
 
+std::size_t shard_memory_bytes(const ModelSize& model, int servers, int server,
+                               const OptimizerOptions& optimizer) {
+  return ShardMemory::bytes_needed(shard_shape(model, servers, server),
+                                   make_optimizer(optimizer)->slots().size());
+}
+
+/// Gives every area its place. With null it only counts, which leaves all areas empty.
 void ShardMemory::lay_out(std::byte* base) {
   Cutter cutter(base);
   header_ = reinterpret_cast<Header*>(cutter.take<std::byte>(sizeof(Header)).data());
@@ -198,6 +207,7 @@ std::span<const LedgerEntry> ShardMemory::ledger() const {
   return ledger_[current()].first(record().ledger_workers);
 }
 
+/// Fills the record that is not the current one; nothing counts before commit() makes it current.
 void ShardMemory::save(std::size_t index, const ShardRecord& record,
                        std::span<const LedgerEntry> ledger) {
   ShardRecord& saved = header_->records[index];
@@ -221,6 +231,7 @@ void ShardMemory::save(std::size_t index, const ShardRecord& record,
 
 void ShardMemory::begin_update() {
   if (!lasts_) return;
+  // While the counts of what is saved go back to zero the journal must not be taken for one.
   store_in_order(header_->journal, std::uint64_t{0});
   store_in_order(*dense_.saved, std::uint64_t{0});
   for (const TableArea& table : tables_) store_in_order(*table.journal.count, std::uint64_t{0});
@@ -237,6 +248,7 @@ void ShardMemory::commit(const ShardRecord& record, const WorkLeft* work,
 
 void ShardMemory::publish(const ShardRecord& record, const WorkLeft* work,
                           std::span<const LedgerEntry> ledger) {
+  // The mark comes last: before it is there nobody finds what is written here.
   header_->slots = slots_;
   if (lasts_) {
     std::vector<std::byte> shape;
@@ -249,6 +261,8 @@ void ShardMemory::publish(const ShardRecord& record, const WorkLeft* work,
   store_in_order(header_->mark, Header::kMark);
 }
 
+/// The journal is of the update after the record's: that one was begun and not committed. Doing it
+/// twice does no harm, so a kill in here is met by the next recover().
 void ShardMemory::recover() {
   if (header_->journal.load(std::memory_order_acquire) == record().version + 1) restore();
 }
@@ -265,6 +279,7 @@ void ShardMemory::step_back() {
   store_in_order(header_->current, std::uint64_t{1 - current()});
 }
 
+/// Puts back everything that was saved, which is all that may have been changed.
 void ShardMemory::restore() const {
   const std::uint64_t saved = dense_.saved->load(std::memory_order_acquire);
   std::ranges::copy(dense_.before.values.first(saved), dense_.now.values.begin());

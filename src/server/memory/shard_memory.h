@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cohort/job.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -8,12 +10,15 @@
 #include <vector>
 
 #include "cluster/work_board.h"
-#include "os/private_memory.h"
-#include "server/memory/shard_shape.h"
+#include "os/memory.h"
+#include "server/memory/push_ledger.h"
 #include "server/memory/work_area.h"
-#include "server/wire/push_counts.h"
+#include "server/wire/shard_shape.h"
 
 namespace cohort {
+
+// The areas of a shard's memory. All are views: ShardMemory has the memory, and they are valid for
+// as long as it, or the lasting memory it uses, is.
 
 /// Floats with their optimizer slots.
 struct FloatsArea {
@@ -26,6 +31,8 @@ struct FloatsArea {
 struct DenseArea {
   FloatsArea now = {};
   FloatsArea before = {};  ///< Empty in memory that does not last.
+  /// How many of the first floats are in `before`, of values and slots alike. Null where there are
+  /// none.
   std::atomic<std::uint64_t>* saved = nullptr;
 };
 
@@ -36,6 +43,7 @@ struct JournalArea {
   std::span<float> floats = {};  ///< Of each row: its values, then each of its slots.
 };
 
+/// A shard's rows of one table.
 struct TableArea {
   TableShape shape;
   FloatsArea floats = {};
@@ -47,9 +55,10 @@ struct TableArea {
 void save_floats(const DenseArea& dense, std::size_t begin, std::size_t count);
 void save_rows(const TableArea& table, std::span<const std::uint32_t> rows);
 
-/// A sum of pushes, whose rows are all those that one of them has.
+/// A sum of pushes that were answered and are in no update yet (GradientSum), whose rows are all
+/// those that one of them has.
 struct KeptRows {
-  std::uint64_t* count = nullptr;
+  std::uint64_t* count = nullptr;  ///< Of `rows` and `values`, whose sizes are the room there is.
   std::span<std::uint32_t> rows = {};
   std::span<float> values = {};
 };
@@ -69,14 +78,6 @@ struct ShardRecord {
   PushCounts counts = {};
 };
 
-/// What the ledger says of one worker of its group; see PushLedger.
-struct LedgerEntry {
-  std::uint64_t settled = 0;  ///< Its newest push that counts here.
-  std::uint64_t known = 0;    ///< Its newest push that counts on any of the servers.
-
-  bool operator==(const LedgerEntry&) const = default;
-};
-
 /// The memory of one shard. Where it lasts, a process that is killed at any instruction leaves it
 /// so that the next one finds the shard as it was after the last commit.
 ///
@@ -86,8 +87,25 @@ struct LedgerEntry {
 /// (Writing new floats beside the old ones would save a copy, but be slower: they would no longer
 /// be in the cache for the next update.)
 ///
+///   begin_update()            journal = 0, nothing saved, journal = version + 1
+///   save_floats(), change     piece by piece; save_rows(), change
+///   commit()                  the other record, its work and ledger; current = the other
+///
+///   killed                    what the next process finds
+///   before begin_update()     the last commit; whatever was noted since counts (note_work)
+///   before commit()'s store   the same: recover() puts back what was saved
+///   after it                  this commit; until the next begin_update() step_back() undoes it
+///
 /// All stores of a killed process that come before the one it was killed at are in memory, so only
 /// their order matters, which the atomic words keep.
+///
+/// Areas stand one after the other, each from a page on; where they are follows from shape and
+/// number of slots alone. Those in brackets are only in memory that lasts:
+///
+///   header with two records | [shape] | dense floats | [what they were] | two kept sums |
+///   of each table: floats, [journal], [two kept sums] | [two ledgers] | [two lists of work]
+///
+/// One process at a time uses lasting memory, and one thread of it.
 class ShardMemory {
  public:
   /// Uses `lasting`, which may have the model of a shard of this shape already, or memory that ends
@@ -101,6 +119,7 @@ class ShardMemory {
   /// What of its memory may be other than zero; the rest was never touched.
   std::vector<std::span<const std::byte>> in_use() const;
 
+  /// Of lasting memory.
   static std::size_t bytes_needed(const ShardShape& shape, std::size_t slots);
 
   bool lasts() const { return lasts_; }
@@ -109,13 +128,16 @@ class ShardMemory {
   std::size_t slots() const { return slots_; }
 
   const DenseArea& dense() const { return dense_; }
+  /// Area 0 or 1; ShardRecord::kept_area says which one counts.
   const KeptArea& kept(std::size_t area) const { return kept_[area]; }
   std::span<const TableArea> tables() const { return tables_; }
 
+  // What was committed last, with the work that was noted since.
   const ShardRecord& record() const;
   WorkLeft work() const;
   std::span<const LedgerEntry> ledger() const;
 
+  /// The ledger has room for so many.
   static constexpr std::size_t kMostWorkers = 1 << 16;
 
   /// From now on until the next commit, what was saved may be changed.
@@ -136,6 +158,7 @@ class ShardMemory {
   /// There is no model any more.
   void clear();
 
+  /// All of the lasting memory; empty where it does not last.
   std::span<std::byte> lasting() const { return lasting_; }
 
  private:
@@ -152,7 +175,7 @@ class ShardMemory {
   std::size_t slots_;
   bool lasts_;
   std::span<std::byte> lasting_;
-  PrivateMemory private_;
+  PrivateMemory private_;  // Where `lasting_` is empty.
   Header* header_ = nullptr;
   bool is_ours_[2] = {};  // Which records this object has written.
   std::span<std::byte> shape_bytes_;
@@ -165,5 +188,10 @@ class ShardMemory {
   std::size_t fixed_bytes_ = 0;  // Before those of the work.
   std::size_t bytes_ = 0;
 };
+
+/// The lasting memory that a server needs whose optimizer this is. Most of it is never used, and
+/// then takes no room.
+std::size_t shard_memory_bytes(const ModelSize& model, int servers, int server,
+                               const OptimizerOptions& optimizer);
 
 }  // namespace cohort

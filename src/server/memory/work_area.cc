@@ -13,7 +13,7 @@ constexpr int kBits = 7;
 constexpr std::uint8_t kMore = 1 << kBits;
 constexpr std::size_t kMostBytes = 10;  // Of one number.
 
-/// Small numbers of either sign become small ones without.
+/// Small numbers of either sign become small ones without: 0, -1, 1, -2, … are 0, 1, 2, 3, …
 std::uint64_t folded(std::int64_t number) {
   const auto bits = static_cast<std::uint64_t>(number) << 1;
   return number < 0 ? ~bits : bits;
@@ -73,6 +73,7 @@ void WorkArea::write(const WorkLeft& work) {
   header().written = header().bytes = at;
 }
 
+/// The bytes of the piece come first, then the one word that makes them count.
 void WorkArea::note(const Claim& claim) {
   if (!end_) end_ = visit_pieces([](std::int64_t, int, bool) {});
   const std::size_t at = put(header().bytes, claim);
@@ -98,6 +99,8 @@ std::int64_t WorkArea::visit_pieces(Visit&& visit) const {
   return end;
 }
 
+/// Pieces that write() left are `again` as it was. One noted since is either one of those, with a
+/// new owner, or the next that nobody had.
 WorkLeft WorkArea::read() const {
   WorkLeft work{.next = header().next, .parts = header().parts, .again = {}};
   if (work.parts == 0) work.parts = 1;

@@ -1,10 +1,13 @@
+// The list of work left: what was written and noted is read again, in few bytes, and a note that
+// was broken off is not there.
+
 #include "server/memory/work_area.h"
 
 #include <cohort/error.h>
 #include <gmock/gmock.h>
 
 #include "base/random.h"
-#include "os/private_memory.h"
+#include "os/memory.h"
 
 namespace cohort {
 namespace {

@@ -2,10 +2,75 @@
 
 #include <algorithm>
 
-#include "optimizer/square_sum.h"
-#include "server/shard/aggregate.h"
+#include "base/vectorize.h"
+#include "collective/sum_kernel.h"
+#include "optimizer/optimizer.h"
+#include "server/memory/copy_floats.h"
 
 namespace cohort {
+namespace {
+
+COHORT_VECTORIZE void add_weighted_loop(float* __restrict into, const float* __restrict from,
+                                        std::size_t count, float weight) {
+  for (std::size_t i = 0; i < count; ++i) into[i] += from[i] * weight;
+}
+
+COHORT_VECTORIZE void weighted_loop(float* __restrict out, const float* __restrict from,
+                                    std::size_t count, float weight) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = from[i] * weight;
+}
+
+/// into[i] += from[i] * weight. Both have the same size.
+void add_weighted(std::span<float> into, std::span<const float> from, float weight) {
+  add_weighted_loop(into.data(), from.data(), into.size(), weight);
+}
+
+}  // namespace
+
+Aggregate::Aggregate(std::span<const Contribution> contributions) : contributions_(contributions) {
+  const double first = contributions_.front().weight;
+  equal_weights_ =
+      std::ranges::all_of(contributions_, [&](const auto& one) { return one.weight == first; });
+  if (equal_weights_) scale_ = first;
+}
+
+std::span<const float> Aggregate::piece(std::size_t begin, std::size_t count,
+                                        std::span<float> scratch) const {
+  if (contributions_.size() == 1) return contributions_.front().values.subspan(begin, count);
+  const std::span<float> sum = scratch.first(count);
+  if (equal_weights_) {
+    std::vector<const float*> sources;
+    for (const Contribution& one : contributions_) sources.push_back(one.values.data() + begin);
+    sum_of(sum, sources);
+    return sum;
+  }
+  const Contribution& first = contributions_.front();
+  weighted_loop(sum.data(), first.values.data() + begin, count, static_cast<float>(first.weight));
+  for (const Contribution& one : contributions_.subspan(1)) {
+    add_weighted(sum, one.values.subspan(begin, count), static_cast<float>(one.weight));
+  }
+  return sum;
+}
+
+RowSum::RowSum(std::span<const RowGradients> parts, std::size_t width) {
+  for (const RowGradients& part : parts) {
+    rows_.insert(rows_.end(), part.rows.begin(), part.rows.end());
+  }
+  std::ranges::sort(rows_);
+  const auto repeated = std::ranges::unique(rows_);
+  rows_.erase(repeated.begin(), repeated.end());
+  values_.resize(rows_.size() * width);
+  for (const RowGradients& part : parts) add(part, width);
+}
+
+void RowSum::add(const RowGradients& part, std::size_t width) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < part.rows.size(); ++i) {
+    while (rows_[at] != part.rows[i]) ++at;  // Both ascend, and every row of the part is in here.
+    add_weighted(std::span(values_).subspan(at * width, width),
+                 part.values.subspan(i * width, width), static_cast<float>(part.weight));
+  }
+}
 
 void GradientSum::add(const PushedGradients& push) {
   if (pushes_ == 0) rows_.assign(shape_.tables.size(), RowSum());
@@ -20,6 +85,8 @@ void GradientSum::add(const PushedGradients& push) {
   make_views();
 }
 
+/// Leaves the sum in the area that did not have it. The old sum is copied piece by piece together
+/// with the addition, so that the new one is read from the cache.
 void GradientSum::add_dense(std::span<const float> dense, float weight) {
   const std::span<float> before = areas_[area_].dense;
   area_ = 1 - area_;
@@ -36,6 +103,8 @@ void GradientSum::add_dense(std::span<const float> dense, float weight) {
   add_weighted(sum, dense, weight);
 }
 
+/// Rows are summed in this process and written whole: an area without tables is memory that does
+/// not last, where nobody would look for them.
 void GradientSum::write_rows() {
   const std::vector<KeptRows>& tables = areas_[area_].tables;
   for (std::size_t table = 0; table < tables.size(); ++table) {

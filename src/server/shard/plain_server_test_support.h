@@ -1,5 +1,7 @@
 #pragma once
 
+// The rules of a server written down as plainly as possible, to compare Shard with.
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "server/door/request_check.h"
 #include "server/shard/shard_rules.h"
 #include "server/shard/shard_state.h"
 
@@ -40,9 +39,10 @@ Shard::State::State(const ShardRules& rules, ShardMemory memory, WorkBoard* boar
   version_ = record.version;
   newest_lr_ = record.lr;
   if (record.kept_pushes > 0) kept_.restore(record.kept_area, record.kept_pushes);
-  ledger_.restore(record, memory_.ledger());
+  ledger_.restore(record.ledger_epoch, memory_.ledger(), record.counts);
 }
 
+/// All that can be wrong is found here, before anything is changed: what take() is given is done.
 void Shard::State::check(Request& request) {
   check_request(request, rules_, shape_);
   const RequestHeader& header = request.header;
@@ -63,6 +63,8 @@ bool Shard::State::repeats_waiting(const RequestHeader& header) {
   return first.push && !header.is_again() && first.sequence == header.sequence;
 }
 
+/// One that has come before is let through, however the shard has changed since: it is answered and
+/// not applied. Of what is new the message is decoded, which may show that it is corrupt.
 void Shard::State::check_push(Request& request) {
   const RequestHeader& header = request.header;
   if (header.is_again()) check_again(request);
@@ -86,6 +88,7 @@ void Shard::State::check_push(Request& request) {
   request.dense = copies_.pushed(request);
 }
 
+/// A push of an earlier group can name any worker and any work; both must at least be possible.
 void Shard::State::check_again(const Request& request) const {
   ledger_.check_again(request.header);
   for (const Claim& piece : request.pieces) {
@@ -95,6 +98,7 @@ void Shard::State::check_again(const Request& request) const {
   }
 }
 
+/// A round is held as a whole, so its pushes must agree.
 void Shard::State::check_same_hold(const RequestHeader& header) const {
   for (const ShardWorker& other : workers_) {
     if (!other.waiting || other.waiting->request.header.hold == header.hold) continue;
@@ -130,6 +134,8 @@ void Shard::State::take(Request&& request) {
   if (waiting && !waiting->since) waiting->since = Clock::now();
 }
 
+/// A push of an earlier group belongs to no round of this one, so a quorum keeps it like a late
+/// one.
 void Shard::State::take_push(Request&& request) {
   const RequestHeader& header = request.header;
   if (ledger_.has_come(header)) {
@@ -147,6 +153,7 @@ void Shard::State::take_push(Request&& request) {
   worker(header.worker).waiting.emplace(std::move(request), staleness);
 }
 
+/// Kept for the next update, or dropped; either way its worker goes on at once.
 void Shard::State::take_late(const Request& request, std::uint64_t staleness) {
   ShardWorker& from = worker(request.header.worker);
   const bool drop = rules_.drop_late && staleness > 0;
@@ -177,6 +184,7 @@ void Shard::State::commit_push(const Request& push) {
   replicate(ReplicaMessage::Kind::push);
 }
 
+/// Where nothing is held, or the worker waits already, the answer to its first one was lost.
 void Shard::State::take_apply(Request&& request) {
   ShardWorker& from = worker(request.header.worker);
   if (!held_ || from.waiting) return take_again(std::move(request));
@@ -214,6 +222,9 @@ bool Shard::State::can_go_without(int number) {
   return !sync() || (!one.active && !one.waiting && !holds);
 }
 
+/// What waits of the worker counts, as it does on other servers it has come to; only its answer is
+/// no longer wanted. In sync, unless the worker had finished, no step can be made any more, and
+/// everybody is told.
 void Shard::State::leave(int number) {
   if (!can_go_without(number)) {
     lost_ = Error(ErrorCode::peer_lost,
@@ -241,6 +252,7 @@ void Shard::State::leave(int number) {
   go_on();
 }
 
+/// Nothing that waits or is held will be in an update any more.
 void Shard::State::refuse_all(const Error& error) {
   std::vector<Request> unanswered = std::exchange(early_, {});
   for (WaitingRequest& one : take_waiting()) {

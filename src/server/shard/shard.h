@@ -1,8 +1,7 @@
 #pragma once
 
-#include <cohort/job.h>
-
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,37 +9,14 @@
 
 #include "cluster/work_board.h"
 #include "compression/codec.h"
+#include "server/memory/push_ledger.h"
+#include "server/memory/replica_message.h"
 #include "server/memory/shard_memory.h"
-#include "server/memory/shard_shape.h"
+#include "server/shard/shard_rules.h"
 #include "server/wire/model_message.h"
-#include "server/wire/push_counts.h"
-#include "server/wire/replica_message.h"
 #include "server/wire/request.h"
 
 namespace cohort {
-
-/// How a server turns pushes into updates.
-struct ShardRules {
-  enum class Consistency { sync, async, quorum };  ///< bounded is async whose claims may wait.
-  enum class Weight { none, inverse, power };
-
-  int workers = 1;
-  int parts = 1;  ///< Of a step's batch, where pushes are of such parts (async, quorum).
-  Consistency consistency = Consistency::sync;
-  int quorum = 1;  ///< Of more than there are workers it is all of them.
-  bool drop_late = false;
-  /// quorum: a late push waits for the update it goes into, as others do. Only where this is the
-  /// one server: with several, workers could then wait for each other in a circle.
-  bool late_waits = false;
-  Weight weight = Weight::none;
-  double weight_power = 0.5;
-  bool deltas = false;         ///< Pushes are changes of parameters, not gradients.
-  OptimizerOptions optimizer;  ///< Of the server; for deltas the outer one.
-  CompressionOptions compression;
-
-  /// What a push of this staleness is multiplied by: 1/staleness (1 for 0), (1+staleness)^-a.
-  double weight_of(std::uint64_t staleness) const;
-};
 
 /// One server's part of the model and the rules by which it changes. Knows nothing of how requests
 /// arrive. One thread at a time.
@@ -53,6 +29,7 @@ struct ShardRules {
 /// the pushes that have come, not by how many come together. Sums are made in the order of the
 /// workers, so sync gives the same bits in every run.
 ///
+/// The *staleness* of a push is the number of updates that were made since its worker's last pull.
 /// A quorum's push of an older version is late. Its worker does not wait but gets the parameters as
 /// they are (unless `late_waits`); the push, unless dropped, is one of the k of the next update. So
 /// workers that need the answers of several shards never make these wait for each other.
@@ -75,7 +52,8 @@ class Shard {
   void publish_model(std::uint64_t version);
 
   /// Answers now, or during a later call once the other workers it depends on have come. A push
-  /// whose sequence was seen before is answered with the parameters, but not applied again.
+  /// whose sequence was seen before is answered with the parameters, but not applied again. What is
+  /// wrong with a request is told to its `refuse`; submit() itself does not throw for it.
   void submit(Request&& request);
 
   /// What the codec of the messages to this worker remembers; and to go on from it.
@@ -92,7 +70,8 @@ class Shard {
   /// no more can be told of.
   void note_work(std::int64_t epoch, const Claim& claim);
 
-  /// Called after the commit of an update or a push, before anybody is answered.
+  /// Called after the commit of an update or a push, before anybody is answered. What it throws
+  /// goes through the call that made the commit, and nobody is answered.
   using Replicate = std::function<void(const ShardMemory& memory, ReplicaMessage::Kind kind)>;
   /// `replicate` gets the whole now, if there is a model, and then every change.
   void replicate_by(Replicate replicate);

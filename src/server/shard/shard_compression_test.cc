@@ -1,3 +1,6 @@
+// With a codec: what a worker has after its pulls is what the server takes it to have, and comes
+// to the parameters; pushes are summed as their messages say.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

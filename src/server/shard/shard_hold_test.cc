@@ -1,3 +1,6 @@
+// sync pushes that are held until all workers say `apply`, as clipping by the global norm needs
+// it; with repeated requests, losses and workers that finish.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,6 @@
+// Several servers, and workers that need the answers of all of them: random orders of arrival,
+// losses and endings must never leave everybody waiting.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

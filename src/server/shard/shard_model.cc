@@ -6,7 +6,8 @@
 
 #include "base/fail.h"
 #include "base/failpoint.h"
-#include "optimizer/square_sum.h"
+#include "optimizer/optimizer.h"
+#include "server/memory/copy_floats.h"
 
 namespace cohort {
 namespace {
@@ -22,6 +23,70 @@ void check_count(const char* what, std::size_t got, std::size_t wanted) {
 
 }  // namespace
 
+TrainedFloats::TrainedFloats(const DenseArea& area, const Optimizer& optimizer)
+    : optimizer_(optimizer), area_(area) {}
+
+void TrainedFloats::update_part(std::size_t offset, std::span<const float> gradients,
+                                const UpdateScalars& scalars) {
+  part_slots_.clear();
+  for (const std::span<float> slot : floats().slots) {
+    part_slots_.push_back(slot.subspan(offset, gradients.size()));
+  }
+  optimizer_.update(values().subspan(offset, gradients.size()), gradients, part_slots_, scalars);
+}
+
+/// A piece is small enough to stay in the cache through all that is done with it: it is saved,
+/// summed, updated and copied to those who pull before the next one is touched.
+double TrainedFloats::update(const Aggregate& gradients, const Update& update) {
+  UpdateScalars scalars = update.scalars;
+  scalars.gradient_scale *= gradients.scale();
+  scratch_.resize(std::min(values().size(), kPieceFloats));
+  const CopyFloats copy_updated = way_to_copy(values().size_bytes());
+  double squares = 0;
+  for_each_piece(values().size(), [&](std::size_t begin, std::size_t count) {
+    save_floats(area_, begin, count);
+    failpoint("server.in-update");
+    const std::span<const float> piece = gradients.piece(begin, count, scratch_);
+    if (update.want_norm) squares += sum_of_squares(piece);
+    update_part(begin, piece, scalars);
+    for (const std::span<float> copy : update.copies) {
+      copy_updated(values().subspan(begin, count), copy.subspan(begin));
+    }
+    failpoint("server.in-update");
+  });
+  return squares * gradients.scale() * gradients.scale();
+}
+
+RowTable::RowTable(const TableArea& area, const Optimizer& optimizer)
+    : area_(area), floats_({.now = area.floats}, optimizer) {}
+
+void RowTable::copy_rows(std::span<const std::uint32_t> rows, std::span<float> out) const {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::ranges::copy(floats().values.subspan(offset_of(rows[i]), width()),
+                      out.subspan(i * width()).begin());
+  }
+}
+
+void RowTable::update(const RowGradients& gradients, const UpdateScalars& scalars) {
+  UpdateScalars weighted = scalars;
+  weighted.gradient_scale *= gradients.weight;
+  const std::span<const std::uint32_t> rows = gradients.rows;
+  save_rows(area_, rows);
+  failpoint("server.in-update");
+  // Neighbouring rows are updated together.
+  for (std::size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
+    for (end = begin + 1; end < rows.size() && rows[end] == rows[end - 1] + 1;) ++end;
+    floats_.update_part(offset_of(rows[begin]),
+                        gradients.values.subspan(begin * width(), (end - begin) * width()),
+                        weighted);
+    failpoint("server.in-update");
+  }
+}
+
+std::size_t RowTable::offset_of(std::uint32_t row) const {
+  return std::size_t{row - area_.shape.first_row} * area_.shape.width;
+}
+
 ShardModel::ShardModel(const ShardMemory& memory, const OptimizerOptions& optimizer)
     : optimizer_(make_optimizer(optimizer)), dense_(memory.dense(), *optimizer_) {
   if (memory.slots() != optimizer_->slots().size()) {
@@ -31,6 +96,7 @@ ShardModel::ShardModel(const ShardMemory& memory, const OptimizerOptions& optimi
   for (const TableArea& table : memory.tables()) tables_.emplace_back(table, *optimizer_);
 }
 
+/// In the order of ModelMessage: dense values, dense slots, then the same of each table.
 std::vector<std::span<float>> ShardModel::in_order() const {
   std::vector<std::span<float>> all;
   const auto add = [&](const FloatsArea& area) {
@@ -90,6 +156,7 @@ double ShardModel::update(std::span<const PushedGradients> pushes,
   return squares;
 }
 
+/// What each push that touches the table brings to it, in the order of the pushes.
 std::vector<RowGradients> ShardModel::rows_of(std::size_t table,
                                               std::span<const PushedGradients> pushes) const {
   std::vector<RowGradients> parts;

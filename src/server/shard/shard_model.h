@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -7,15 +9,76 @@
 #include "optimizer/optimizer.h"
 #include "server/memory/shard_memory.h"
 #include "server/shard/gradient_sum.h"
-#include "server/shard/row_table.h"
-#include "server/shard/trained_floats.h"
-#include "server/wire/float_list.h"
 #include "server/wire/model_message.h"
 
 namespace cohort {
 
-/// The parameters of a shard, and how a set of pushes changes them. Sums are made in the order in
-/// which the pushes are given. Sizes and rows must have been checked. One thread at a time.
+/// The parameters of a shard with their optimizer slots, and how gradients change them.
+///
+///   ShardModel ─┬─ TrainedFloats   the dense floats: an update goes over all of them
+///               └─ RowTable …      a table each: an update goes over the rows it has gradients of
+///
+/// The floats stand in the shard's memory (ShardMemory), and each piece is saved there before it is
+/// changed. Begin and commit of an update are the caller's (shard_round.cc): what is killed in
+/// between is undone by ShardMemory::recover(). Sizes and rows must have been checked. One thread
+/// at a time.
+
+/// Parameters with their optimizer slots, in memory of their owner.
+class TrainedFloats {
+ public:
+  /// The optimizer must outlive it.
+  TrainedFloats(const DenseArea& area, const Optimizer& optimizer);
+
+  const FloatsArea& floats() const { return area_.now; }
+  std::span<float> values() const { return area_.now.values; }
+
+  /// Updates gradients.size() floats from `offset`; the others stay as they are. Saves nothing.
+  void update_part(std::size_t offset, std::span<const float> gradients,
+                   const UpdateScalars& scalars);
+
+  struct Update {
+    UpdateScalars scalars;
+    bool want_norm = false;
+    std::span<const std::span<float>> copies = {};  ///< Each gets the updated floats.
+  };
+
+  /// One pass over all floats: sum, update and copies of one piece after the other, each saved
+  /// before in memory that lasts. Returns the sum of squares of the gradients (before
+  /// `gradient_scale`) where the norm is wanted.
+  double update(const Aggregate& gradients, const Update& update);
+
+ private:
+  const Optimizer& optimizer_;
+  DenseArea area_;
+  std::vector<float> scratch_;                // For one piece of a sum.
+  std::vector<std::span<float>> part_slots_;  // Of update_part(); kept, so that it allocates once.
+};
+
+/// A shard's rows of one table. An update touches only the rows it has gradients of, also by rules
+/// that would change others (momentum, weight decay), after what they were is saved. All rows given
+/// to it must be its own.
+class RowTable {
+ public:
+  /// The optimizer must outlive it.
+  RowTable(const TableArea& area, const Optimizer& optimizer);
+
+  std::size_t width() const { return area_.shape.width; }
+  const FloatsArea& floats() const { return floats_.floats(); }
+
+  /// Writes copies of the rows one after the other.
+  void copy_rows(std::span<const std::uint32_t> rows, std::span<float> out) const;
+
+  void update(const RowGradients& gradients, const UpdateScalars& scalars);
+
+ private:
+  std::size_t offset_of(std::uint32_t row) const;
+
+  TableArea area_;
+  TrainedFloats floats_;
+};
+
+/// All of a shard's parameters, and how a set of pushes changes them. Sums are made in the order in
+/// which the pushes are given.
 class ShardModel {
  public:
   /// In this memory, which must outlive it and may have a model already. Throws Error(invalid)
@@ -48,7 +111,7 @@ class ShardModel {
   std::unique_ptr<Optimizer> optimizer_;
   TrainedFloats dense_;
   std::vector<RowTable> tables_;
-  FloatList<float> expected_;
+  FloatList<float> expected_;                // Where the floats of a first model go.
   std::vector<Contribution> contributions_;  // To the sum that is made.
 };
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// The same small training in every mode, as scripts that can go on from any version: for tests
+// that end a shard somewhere and want the floats of one that was never ended.
+
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -7,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "server/memory/shard_parts.h"
 #include "server/shard/shard_test_support.h"
+#include "server/wire/shard_shape.h"
 
 namespace cohort {
 

@@ -1,11 +1,14 @@
+// In lockstep any number of shards and workers make the same model as one process with all
+// gradients, bit for bit, with every optimizer.
+
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 
 #include "optimizer/optimizer.h"
-#include "server/memory/shard_parts.h"
 #include "server/shard/shard_test_support.h"
+#include "server/wire/shard_shape.h"
 
 namespace cohort {
 namespace {

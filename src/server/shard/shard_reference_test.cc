@@ -1,3 +1,6 @@
+// Random trainings with messages in random order: every mode of Shard does what PlainServer does,
+// which follows the same rules in double and one number at a time.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,9 +9,9 @@
 
 #include "base/random.h"
 #include "cluster/work_board.h"
-#include "server/memory/shard_parts.h"
 #include "server/shard/plain_server_test_support.h"
 #include "server/shard/shard_test_support.h"
+#include "server/wire/shard_shape.h"
 
 namespace cohort {
 namespace {

@@ -1,3 +1,12 @@
+// Rounds of a shard: when one is complete, the update it makes, the commit, and the answers. See
+// Shard::State for the words. The order within an update is what makes it safe:
+//
+//   begin_update  →  floats change, each piece saved before  →  ledger and work  →  commit
+//                 →  the copy on the next server  →  pulls are served  →  answers
+//
+// A server killed before the commit has not made the update, and nobody was told of it; after the
+// commit it has, and whoever got no answer finds its push in the ledger when it makes it again.
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -20,6 +29,8 @@ void Shard::State::go_on() {
   }
 }
 
+/// `come` are pushes that are here, `expected` are those and the ones that can still come. A worker
+/// whose push was dropped is not expected before the next update.
 bool Shard::State::round_is_complete() const {
   std::size_t come = kept_.pushes();
   std::size_t expected = 0;
@@ -44,6 +55,8 @@ bool Shard::State::apply_is_complete() {
                              [&](int number) { return worker(number).waiting.has_value(); });
 }
 
+/// Of everything that waits: an update; or, in sync, a sum that is held, or nothing at all where a
+/// loss is not finite.
 void Shard::State::run_round() {
   std::vector<WaitingRequest> round = take_waiting();
   ReplyHeader reply = count_votes(round);
@@ -71,6 +84,8 @@ void Shard::State::update(std::span<WaitingRequest> round, ReplyHeader& reply) {
   finish_update(round);
 }
 
+/// From changed floats to a committed update. `round` are the requests it is made for; what was
+/// kept and counts only now, since it was held, is counted with them.
 void Shard::State::finish_update(std::span<const WaitingRequest> round) {
   ++version_;
   for (const WaitingRequest& push : round) {
@@ -89,6 +104,8 @@ void Shard::State::replicate(ReplicaMessage::Kind kind) const {
   if (replicate_) replicate_(memory_, kind);
 }
 
+/// What a commit writes. It is kept from commit to commit, since copying all counts would cost more
+/// than the rest; become() copies those in use.
 const ShardRecord& Shard::State::record() {
   record_.version = version_;
   record_.kept_pushes = kept_.pushes();
@@ -119,6 +136,7 @@ void Shard::State::lose_memory_where_told() const {
   }
 }
 
+/// In the commit that has the push the work is no longer open, so no piece is lost or done twice.
 void Shard::State::work_is_done(const Request& push) {
   if (!board_) return;
   if (push.header.is_again()) {
@@ -128,6 +146,8 @@ void Shard::State::work_is_done(const Request& push) {
   }
 }
 
+/// The sum is made and its norm told; it is not committed. If the server dies now the step never
+/// was.
 void Shard::State::hold(std::span<const WaitingRequest> round, ReplyHeader& reply) {
   HeldRound held{.reply = {}};
   for (const WaitingRequest& push : round) {
@@ -164,6 +184,7 @@ void Shard::State::drop_kept() {
   kept_.clear();
 }
 
+/// sync: what all are told alike.
 ReplyHeader Shard::State::count_votes(std::span<const WaitingRequest> round) const {
   ReplyHeader reply{.stop = stop_};
   if (!sync()) return reply;

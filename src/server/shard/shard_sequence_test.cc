@@ -1,3 +1,6 @@
+// Requests that come twice, late or never: by its number every push is applied once and answered
+// as often as it comes.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -52,6 +52,14 @@ struct HeldRound {
 ///
 /// An update, or a push that is kept, is committed to the memory before anybody is answered.
 ///
+/// A push by consistency, from its arrival to its answer:
+///
+///   sync            waits; the round of all workers makes the update, then all are answered
+///   sync with hold  waits; the round is kept, all get its norm; their `apply`s wait, and the last
+///                   one makes the update
+///   async           is a round of its own
+///   quorum          waits until enough have come; a late one is kept and answered at once
+///
 /// Requests are taken in shard.cc, rounds made in shard_round.cc.
 struct Shard::State {
   State(const ShardRules& rules, ShardMemory memory, WorkBoard* board);
@@ -112,18 +120,18 @@ struct Shard::State {
   ShardMemory memory_;
   const ShardShape shape_;
   WorkBoard* const board_;
-  Replicate replicate_;
+  Replicate replicate_;  // Empty where there is no copy.
   ShardModel model_;
   PushLedger ledger_;
   WorkerCopies copies_;
   std::vector<ShardWorker> workers_;
-  GradientSum kept_;
+  GradientSum kept_;  // Of pushes whose workers are answered before the update.
   std::vector<std::uint64_t> held_stalenesses_;  // Of sync pushes that count with `apply`.
-  std::optional<HeldRound> held_;
-  std::vector<Request> early_;  // From before the first model.
-  std::optional<Error> lost_;   // Why nothing can be done any more.
-  bool stop_ = false;           // Somebody was asked to; sync tells it within a round only.
-  double newest_lr_ = 0;        // Of the newest push or apply.
+  std::optional<HeldRound> held_;                // sync: from its round to its last `apply`.
+  std::vector<Request> early_;                   // From before the first model.
+  std::optional<Error> lost_;                    // Why nothing can be done any more.
+  bool stop_ = false;     // Somebody was asked to; sync tells it within a round only.
+  double newest_lr_ = 0;  // Of the newest push or apply.
   std::uint64_t version_ = 0;
 
   // Kept from round to round, because fresh memory is slow.

@@ -1,8 +1,11 @@
+// Rows of tables: summed and updated like dense floats, served at once, checked one by one, and
+// cut evenly among servers.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/memory/shard_parts.h"
 #include "server/shard/shard_test_support.h"
+#include "server/wire/shard_shape.h"
 
 namespace cohort {
 namespace {

@@ -1,3 +1,7 @@
+// What a shard does with the requests of a few workers, one rule at a time, on two floats whose
+// values can be worked out by hand: when an update is made, of what, and who waits; and what it
+// refuses without harm to the others.
+
 #include "server/shard/shard.h"
 
 #include <gmock/gmock.h>

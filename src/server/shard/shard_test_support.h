@@ -1,5 +1,7 @@
 #pragma once
 
+// Requests with memory of their own, and small shards to submit them to.
+
 #include <gtest/gtest.h>
 
 #include <optional>

@@ -1,15 +1,46 @@
 #include "server/shard/worker_copies.h"
 
-#include "server/memory/copy_past_cache.h"
+#include "base/vectorize.h"
+#include "collective/sum_kernel.h"
+#include "server/memory/copy_floats.h"
+#include "server/wire/wire.h"
 
 namespace cohort {
 namespace {
 
+COHORT_VECTORIZE void subtract(float* __restrict out, const float* __restrict a,
+                               const float* __restrict b, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = a[i] - b[i];
+}
+
+/// Only where the message has to travel, or its size is counted.
 void write_message(const Request& request, std::span<const std::byte> message) {
   if (request.pull_encoded) request.pull_encoded->assign(message.begin(), message.end());
 }
 
 }  // namespace
+
+WorkerCodec::WorkerCodec(const CompressionOptions& options, const CodecShape& shape,
+                         std::uint64_t seed)
+    : codec_(make_codec(options, shape, seed)),
+      pushed_(shape.count),
+      difference_(shape.count),
+      message_(codec_->max_bytes()) {}
+
+std::span<const float> WorkerCodec::decode(std::span<const std::byte> message) {
+  codec_->decode(message, pushed_);
+  return pushed_;
+}
+
+/// Decoding its own message is how the server knows what the worker makes of it.
+std::span<const std::byte> WorkerCodec::encode_change(std::span<const float> parameters,
+                                                      std::span<float> worker_has) {
+  subtract(difference_.data(), parameters.data(), worker_has.data(), difference_.size());
+  const auto message = std::span(message_).first(codec_->encode(difference_, message_));
+  codec_->decode(message, difference_);
+  add_to(worker_has, difference_);
+  return message;
+}
 
 WorkerCopies::WorkerCopies(const ShardRules& rules, const ShardShape& shape)
     : compression_(rules.compression),
@@ -47,6 +78,7 @@ void WorkerCopies::recall(int worker, const CodecMemory& memory) {
   if (!plain_) codec_of(worker).codec().recall(memory);
 }
 
+/// Seeded by the worker alone, so that a run can be repeated.
 WorkerCodec& WorkerCopies::codec_of(int worker) {
   std::unique_ptr<WorkerCodec>& codec = workers_[static_cast<std::size_t>(worker)].codec;
   if (!codec) {

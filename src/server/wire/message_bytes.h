@@ -10,7 +10,12 @@
 
 namespace cohort {
 
-/// Numbers as bytes, the way they are in memory: both ends run the same build.
+/// How messages are put together and taken apart. Numbers are written the way they are in memory:
+/// both ends run the same build, which the mark in front of every message proves (wire.h). What is
+/// read may be wrong in any way: every count is checked against the bytes that are left before
+/// anything of that size is made.
+
+/// T is plain data.
 template <class T>
 void append(std::vector<std::byte>& bytes, const T& value) {
   const auto* begin = reinterpret_cast<const std::byte*>(&value);
@@ -39,6 +44,8 @@ class MessageReader {
     std::memcpy(&value, take_bytes(sizeof value).data(), sizeof value);
   }
 
+  /// A view of the message, which must outlive it. They must stand aligned, as they do where all
+  /// before them has a size that is a multiple of T's.
   template <class T>
   std::span<const T> take_all(std::uint64_t count) {
     if (count > bytes_.size() / sizeof(T)) fail_short();
@@ -49,6 +56,7 @@ class MessageReader {
     return {reinterpret_cast<const T*>(raw.data()), static_cast<std::size_t>(count)};
   }
 
+  /// What was not taken yet.
   std::span<const std::byte> rest() const { return bytes_; }
 
  private:

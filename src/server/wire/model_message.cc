@@ -20,6 +20,8 @@ void check_floats(const ShardShape& shape) {
   for (const TableShape& table : shape.tables) take(table.floats());
 }
 
+/// Counts are checked against the bytes there are, and sizes against what can be, before anything
+/// is made of them.
 ShardShape take_shape(MessageReader& reader) {
   ShardShape shape;
   shape.dense = reader.take<std::uint64_t>();
@@ -107,6 +109,26 @@ ModelMessage read_model_message(std::span<const std::byte> bytes) {
     fail(ErrorCode::corrupt, "A model's floats do not end where its message does.");
   }
   return model;
+}
+
+void write_codec_memory(std::vector<std::byte>& bytes, const CodecMemory& memory) {
+  append(bytes, std::uint64_t{memory.floats.size()});
+  append(bytes, std::uint64_t{memory.numbers.size()});
+  append_all(bytes, std::span(memory.floats));
+  append_all(bytes, std::span(memory.numbers));
+}
+
+CodecMemory take_codec_memory(MessageReader& message) {
+  const auto floats = message.take<std::uint64_t>();
+  const auto numbers = message.take<std::uint64_t>();
+  CodecMemory memory;
+  const auto values = message.take_all<float>(floats);
+  memory.floats.assign(values.begin(), values.end());
+  // Floats before them may leave them where whole numbers cannot be read in place.
+  for (std::uint64_t i = 0; i < numbers; ++i) {
+    memory.numbers.push_back(message.take<std::int64_t>());
+  }
+  return memory;
 }
 
 }  // namespace cohort

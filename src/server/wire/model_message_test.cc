@@ -1,7 +1,12 @@
+// Models, parts of them and what codecs remember come back from bytes as they were, and bytes that
+// are cut short or say what cannot be are refused.
+
 #include "server/wire/model_message.h"
 
 #include <cohort/error.h>
 #include <gmock/gmock.h>
+
+#include "server/wire/message_bytes.h"
 
 namespace cohort {
 namespace {
@@ -92,6 +97,20 @@ TEST(ModelMessage, SurvivesAnyByteBeingWrong) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::corrupt) << "byte " << at;
     }
+  }
+}
+
+TEST(CodecMemory, IsReadAsItWasWritten) {
+  const CodecMemory memory{.floats = {1, 2, 3}, .numbers = {4, -5}};
+  std::vector<std::byte> bytes;
+  write_codec_memory(bytes, memory);
+  MessageReader whole(bytes);
+  EXPECT_EQ(take_codec_memory(whole), memory);
+  EXPECT_TRUE(whole.rest().empty());
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    const std::span<const std::byte> first(bytes.data(), size);
+    MessageReader cut(first);
+    EXPECT_THROW(take_codec_memory(cut), Error) << size;
   }
 }
 

@@ -1,9 +1,11 @@
+#include "server/wire/server_address.h"
+
 #include <sstream>
 
 #include "base/fail.h"
 #include "cluster/host_id.h"
 #include "rpc/rpc.h"
-#include "server/client/server_link.h"
+#include "server/wire/wire.h"
 
 namespace cohort {
 
@@ -22,6 +24,10 @@ ServerAddress server_address_from(const std::string& text) {
   return address;
 }
 
+std::string server_key(int server) {
+  return fmt::format("server/{}", server);
+}
+
 PeerWatch watch_server(const ServerAddress& address) {
   if (address.host != host_id()) return {};
   try {
@@ -37,17 +43,29 @@ void check_server(const PeerWatch& watch, const ServerAddress& address) {
   fail(ErrorCode::peer_lost, "its process {} has ended", address.pid);
 }
 
+std::string to_text(const Hello& hello) {
+  if (hello.floats_path.empty()) return fmt::format("{}", hello.pid);
+  return fmt::format("{} {} {} {} {}", hello.pid, hello.floats, hello.part_begin, hello.floats_path,
+                     hello.side_path);
+}
+
+Hello hello_from(std::span<const std::byte> text) {
+  std::istringstream words(std::string(reinterpret_cast<const char*>(text.data()), text.size()));
+  Hello hello;
+  words >> hello.pid;
+  if (words && words.eof()) return hello;
+  words >> hello.floats >> hello.part_begin >> hello.floats_path >> hello.side_path;
+  if (!words) fail(ErrorCode::corrupt, "A worker's greeting cannot be read.");
+  return hello;
+}
+
 void greet_server(const std::string& rpc_address, const RequestHeader& from, const Hello& hello,
                   Deadline deadline) {
   Bytes greeting;
-  write_request(greeting, {.kind = WireKind::hello, .header = from}, {}, {});
+  write_request(greeting, RequestKind::hello, from);
   const std::string text = to_text(hello);
   RpcClient client(rpc_address);
   client.call({greeting, std::as_bytes(std::span(text.data(), text.size()))}, deadline);
-}
-
-std::string server_key(int server) {
-  return fmt::format("server/{}", server);
 }
 
 }  // namespace cohort

@@ -1,8 +1,11 @@
+// What the store says of a server, and a worker of itself, survives its way as text.
+
+#include "server/wire/server_address.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "cluster/host_id.h"
-#include "server/client/server_link.h"
 
 namespace cohort {
 namespace {
@@ -29,6 +32,20 @@ TEST(ServerAddress, OnlyAServerOfThisHostIsWatched) {
   EXPECT_THROW(watch_server(here), Error);
   const ServerAddress self{.host = host_id(), .pid = ::getpid(), .rpc = {}, .door = {}};
   EXPECT_NO_THROW(check_server(watch_server(self), self));
+}
+
+TEST(Hello, IsTheSameAfterItsWayToTheServer) {
+  const std::string text = to_text(Hello{.pid = 42,
+                                         .floats_path = "/proc/42/fd/7",
+                                         .floats = 100,
+                                         .part_begin = 50,
+                                         .side_path = "/proc/42/fd/8"});
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  EXPECT_EQ(hello_from(bytes).side_path, "/proc/42/fd/8");
+  EXPECT_THROW(hello_from(bytes.first(5)), Error);
+  EXPECT_THROW(hello_from({}), Error);
+  const std::string short_text = to_text(Hello{.pid = 42});
+  EXPECT_EQ(hello_from(std::as_bytes(std::span(short_text.data(), short_text.size()))).pid, 42);
 }
 
 }  // namespace

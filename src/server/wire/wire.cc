@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <sstream>
+#include <type_traits>
 
 #include "base/fail.h"
 #include "server/wire/message_bytes.h"
@@ -11,19 +11,21 @@
 namespace cohort {
 namespace {
 
+/// Another build most likely has headers of another size.
 constexpr std::uint32_t kMark =
-    0xC0405000U + static_cast<std::uint32_t>(sizeof(RequestHeader) + sizeof(ReplyHeader));
+    0xC0406000U + static_cast<std::uint32_t>(sizeof(RequestHeader) + sizeof(ReplyHeader));
 
 /// In front of the RequestHeader.
 struct RequestFrame {
   std::uint32_t mark = kMark;  // These two come first: see kind_of().
-  WireKind kind = WireKind::exchange;
+  RequestKind kind = RequestKind::exchange;
   std::uint32_t rows = 0;
   std::uint32_t wanted = 0;
   std::uint64_t pieces = 0;
   std::uint64_t number = 0;
 };
 
+/// In front of the rows of one table.
 struct RowsFrame {
   std::uint32_t table = 0;
   std::uint32_t count = 0;
@@ -45,25 +47,26 @@ static_assert(sizeof(ReplyFrame) + sizeof(ReplyHeader) == kReplyHeadBytes);
 static_assert(kReplyHeadBytes <= kReplyBytes && kReplyHeadBytes % sizeof(float) == 0);
 static_assert((sizeof(RequestFrame) + sizeof(RequestHeader)) % sizeof(float) == 0);
 
-/// Where the flags of the headers are.
-constexpr std::size_t kRequestFlags[] = {
-    offsetof(RequestHeader, push),  offsetof(RequestHeader, pull),
-    offsetof(RequestHeader, claim), offsetof(RequestHeader, hold),
-    offsetof(RequestHeader, apply), offsetof(RequestHeader, want_norm),
-    offsetof(RequestHeader, stop),  offsetof(RequestHeader, finished),
-    offsetof(RequestHeader, exact), offsetof(RequestHeader, returns),
-    offsetof(RequestHeader, save)};
+// Its parts and `no_part` are all bits of two bytes, so that every wrong bit is seen.
+static_assert(sizeof(ExchangeHead) == 4 * sizeof(double));
+static_assert(std::is_trivially_copyable_v<RequestHeader> &&
+              std::is_trivially_copyable_v<ReplyHeader>);
+
+/// Where the flags of a reply are.
 constexpr std::size_t kReplyFlags[] = {
     offsetof(ReplyHeader, applied),   offsetof(ReplyHeader, dropped),
     offsetof(ReplyHeader, duplicate), offsetof(ReplyHeader, stop),
     offsetof(ReplyHeader, has_model), offsetof(ReplyHeader, claim_end),
     offsetof(ReplyHeader, save)};
 
+[[noreturn]] void fail_flags() {
+  fail(ErrorCode::corrupt, "A message between worker and server says neither yes nor no.");
+}
+
 /// A bool of another value than 0 and 1 must not be read as one. `header` may be cut short.
-void check_flags(std::span<const std::byte> header, std::span<const std::size_t> flags) {
-  for (const std::size_t flag : flags) {
-    if (flag >= header.size() || std::to_integer<unsigned>(header[flag]) <= 1) continue;
-    fail(ErrorCode::corrupt, "A message between worker and server says neither yes nor no.");
+void check_reply_flags(std::span<const std::byte> header) {
+  for (const std::size_t flag : kReplyFlags) {
+    if (flag < header.size() && std::to_integer<unsigned>(header[flag]) > 1) fail_flags();
   }
 }
 
@@ -75,50 +78,55 @@ void check_mark(std::uint32_t mark) {
 
 }  // namespace
 
-void write_request(std::vector<std::byte>& bytes, const WireHead& head,
-                   std::span<const RowsPushed> rows, std::span<const RowsWanted> wanted,
-                   std::span<const Claim> pieces) {
-  append(bytes, RequestFrame{.kind = head.kind,
-                             .rows = static_cast<std::uint32_t>(rows.size()),
-                             .wanted = static_cast<std::uint32_t>(wanted.size()),
-                             .pieces = pieces.size(),
-                             .number = head.number});
-  append(bytes, head.header);
-  append_all(bytes, pieces);
+bool compresses(const CompressionOptions& options) {
+  return options.kind != "none" && options.kind != "auto";
+}
+
+void write_request(std::vector<std::byte>& bytes, const Request& request) {
+  append(bytes, RequestFrame{.kind = request.kind,
+                             .rows = static_cast<std::uint32_t>(request.rows.size()),
+                             .wanted = static_cast<std::uint32_t>(request.rows_wanted.size()),
+                             .pieces = request.pieces.size(),
+                             .number = request.number});
+  append(bytes, request.header);
+  append_all(bytes, std::span(request.pieces));
   const auto frame_of = [](std::uint32_t table, std::size_t count, std::size_t floats) {
     return RowsFrame{table, static_cast<std::uint32_t>(count),
                      static_cast<std::uint32_t>(count == 0 ? 0 : floats / count)};
   };
-  for (const RowsPushed& block : rows) {
+  for (const RowsPushed& block : request.rows) {
     append(bytes, frame_of(block.table, block.rows.size(), block.values.size()));
     append_all(bytes, block.rows);
     append_all(bytes, block.values);
   }
-  for (const RowsWanted& block : wanted) {
+  for (const RowsWanted& block : request.rows_wanted) {
     append(bytes, frame_of(block.table, block.rows.size(), block.values.size()));
     append_all(bytes, block.rows);
   }
 }
 
-WireKind kind_of(std::span<const std::byte> request) {
-  MessageReader reader(request);
-  check_mark(reader.take<std::uint32_t>());
-  return static_cast<WireKind>(reader.take<std::uint32_t>());
+void write_request(std::vector<std::byte>& bytes, RequestKind kind, const RequestHeader& header) {
+  append(bytes, RequestFrame{.kind = kind});
+  append(bytes, header);
 }
 
-WireRequest read_request(std::span<const std::byte> bytes) {
+RequestKind kind_of(std::span<const std::byte> request) {
+  MessageReader reader(request);
+  check_mark(reader.take<std::uint32_t>());
+  return static_cast<RequestKind>(reader.take<std::uint32_t>());
+}
+
+Request read_request(std::span<const std::byte> bytes) {
   MessageReader reader(bytes);
-  check_flags(bytes.subspan(std::min(bytes.size(), sizeof(RequestFrame))), kRequestFlags);
   const auto frame = reader.take<RequestFrame>();
   check_mark(frame.mark);
-  if (frame.kind > WireKind::lost_worker) {
+  if (frame.kind > kLastRequestKind) {
     fail(ErrorCode::corrupt, "A message to a server is of the unknown kind {}.",
          static_cast<std::uint32_t>(frame.kind));
   }
-  WireRequest request;
-  request.kind = frame.kind;
-  request.number = frame.number;
+  Request request{.kind = frame.kind, .number = frame.number};
   reader.take_into(request.header);
+  if (request.header.no_part != 0) fail_flags();
   if (frame.pieces > reader.rest().size() / sizeof(Claim)) {
     fail(ErrorCode::corrupt, "A push names more pieces of work than its message can.");
   }
@@ -131,18 +139,18 @@ WireRequest read_request(std::span<const std::byte> bytes) {
   }
   for (std::uint32_t i = 0; i < frame.wanted; ++i) {
     const auto block = reader.take<RowsFrame>();
-    request.wanted.push_back({block.table, reader.take_all<std::uint32_t>(block.count), {}});
-    request.wanted_widths.push_back(block.width);
+    request.rows_wanted.push_back({.table = block.table,
+                                   .rows = reader.take_all<std::uint32_t>(block.count),
+                                   .values = {},
+                                   .width = block.width});
   }
   request.rest = reader.rest();
   return request;
 }
 
-std::size_t wanted_floats(const WireRequest& request) {
+std::size_t wanted_floats(const Request& request) {
   std::size_t floats = 0;
-  for (std::size_t i = 0; i < request.wanted.size(); ++i) {
-    floats += request.wanted[i].rows.size() * request.wanted_widths[i];
-  }
+  for (const RowsWanted& block : request.rows_wanted) floats += block.rows.size() * block.width;
   return floats;
 }
 
@@ -167,7 +175,7 @@ std::size_t write_error(std::span<std::byte> bytes, const Error& error) {
 
 WireReply read_reply(std::span<const std::byte> bytes) {
   MessageReader reader(bytes);
-  check_flags(bytes.subspan(std::min(bytes.size(), sizeof(ReplyFrame))), kReplyFlags);
+  check_reply_flags(bytes.subspan(std::min(bytes.size(), sizeof(ReplyFrame))));
   const auto frame = reader.take<ReplyFrame>();
   check_mark(frame.mark);
   WireReply reply;
@@ -196,22 +204,6 @@ void place_rows(const WireReply& reply, std::span<const RowsWanted> wanted) {
     std::ranges::copy(rows.first(block.values.size()), block.values.begin());
     rows = rows.subspan(block.values.size());
   }
-}
-
-std::string to_text(const Hello& hello) {
-  if (hello.floats_path.empty()) return fmt::format("{}", hello.pid);
-  return fmt::format("{} {} {} {} {}", hello.pid, hello.floats, hello.part_begin, hello.floats_path,
-                     hello.side_path);
-}
-
-Hello hello_from(std::span<const std::byte> text) {
-  std::istringstream words(std::string(reinterpret_cast<const char*>(text.data()), text.size()));
-  Hello hello;
-  words >> hello.pid;
-  if (words && words.eof()) return hello;
-  words >> hello.floats >> hello.part_begin >> hello.floats_path >> hello.side_path;
-  if (!words) fail(ErrorCode::corrupt, "A worker's greeting cannot be read.");
-  return hello;
 }
 
 }  // namespace cohort

@@ -1,3 +1,6 @@
+// Requests and replies come back from bytes as they were. Bytes that are cut short, of another
+// build or wrong in any one place are refused as corrupt and never read beyond their end.
+
 #include "server/wire/wire.h"
 
 #include <gmock/gmock.h>
@@ -19,13 +22,13 @@ struct Example {
     const std::vector<std::uint32_t> rows = {3, 7}, wanted = {9};
     const std::vector<float> values = {1, 2, 3, 4};
     std::vector<float> place(2);
-    WireHead head{.kind = WireKind::exchange, .number = 77};
-    head.header.worker = 5;
-    head.header.push = head.header.exact = true;
-    head.header.lr = 0.25;
-    const RowsPushed pushed{.table = 1, .rows = rows, .values = values};
-    const RowsWanted asked{.table = 2, .rows = wanted, .values = place};
-    write_request(bytes, head, {&pushed, 1}, {&asked, 1});
+    Request request{.kind = RequestKind::exchange, .number = 77};
+    request.header.worker = 5;
+    request.header.push = request.header.exact = true;
+    request.header.lr = 0.25;
+    request.rows = {{.table = 1, .rows = rows, .values = values}};
+    request.rows_wanted = {{.table = 2, .rows = wanted, .values = place}};
+    write_request(bytes, request);
     const float rest = 8;
     const auto* raw = reinterpret_cast<const std::byte*>(&rest);
     bytes.insert(bytes.end(), raw, raw + sizeof rest);
@@ -44,8 +47,8 @@ Bytes reply_bytes(const ReplyHeader& header, const std::vector<float>& rows) {
 
 TEST(Wire, BringsARequestBack) {
   const Example example;
-  const WireRequest request = read_request(example.bytes);
-  EXPECT_EQ(request.kind, WireKind::exchange);
+  const Request request = read_request(example.bytes);
+  EXPECT_EQ(request.kind, RequestKind::exchange);
   EXPECT_EQ(request.number, 77U);
   EXPECT_EQ(request.header.worker, 5);
   EXPECT_TRUE(request.header.push && request.header.exact);
@@ -55,8 +58,8 @@ TEST(Wire, BringsARequestBack) {
   EXPECT_EQ(request.rows[0].table, 1U);
   EXPECT_THAT(request.rows[0].rows, ElementsAre(3U, 7U));
   EXPECT_THAT(request.rows[0].values, ElementsAre(1, 2, 3, 4));
-  ASSERT_EQ(request.wanted.size(), 1U);
-  EXPECT_THAT(request.wanted[0].rows, ElementsAre(9U));
+  ASSERT_EQ(request.rows_wanted.size(), 1U);
+  EXPECT_THAT(request.rows_wanted[0].rows, ElementsAre(9U));
   EXPECT_EQ(wanted_floats(request), 2U);
   EXPECT_EQ(request.rest.size(), sizeof(float));
 }
@@ -77,6 +80,14 @@ TEST(Wire, RefusesBytesOfAnotherFormat) {
   unknown.bytes[4] = std::byte{200};
   EXPECT_THAT([&] { read_request(unknown.bytes); },
               ThrowsMessage<Error>(HasSubstr("unknown kind 200")));
+}
+
+TEST(Wire, RefusesAnExchangeWithAPartThatDoesNotExist) {
+  Bytes bytes;
+  RequestHeader header;
+  header.no_part = 1;
+  write_request(bytes, RequestKind::exchange, header);
+  EXPECT_THAT([&] { read_request(bytes); }, ThrowsMessage<Error>(HasSubstr("yes nor no")));
 }
 
 TEST(Wire, SurvivesAnyByteBeingWrong) {
@@ -136,20 +147,6 @@ TEST(Wire, CutsAnErrorThatIsLongerThanItsRoom) {
   Bytes bytes(kReplyBytes);
   EXPECT_EQ(write_error(bytes, Error(ErrorCode::io, std::string(1000, 'x'))), kReplyBytes);
   EXPECT_THAT([&] { read_reply(bytes); }, ThrowsMessage<Error>(HasSubstr("xxx")));
-}
-
-TEST(Wire, BringsAGreetingBack) {
-  const std::string text = to_text(Hello{.pid = 42,
-                                         .floats_path = "/proc/42/fd/7",
-                                         .floats = 100,
-                                         .part_begin = 50,
-                                         .side_path = "/proc/42/fd/8"});
-  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
-  EXPECT_EQ(hello_from(bytes).side_path, "/proc/42/fd/8");
-  EXPECT_THROW(hello_from(bytes.first(5)), Error);
-  EXPECT_THROW(hello_from({}), Error);
-  const std::string short_text = to_text(Hello{.pid = 42});
-  EXPECT_EQ(hello_from(std::as_bytes(std::span(short_text.data(), short_text.size()))).pid, 42);
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "strategy/allreduce/allreduce_buckets.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,10 +6,27 @@
 #include "collective/bucket_reducer.h"
 #include "strategy/allreduce/factor_exchange.h"
 #include "strategy/allreduce/lockstep_model.h"
+#include "strategy/make_strategy.h"
 
 namespace cohort {
 namespace {
 
+/// Synchronous data parallelism by messages: every rank has the whole model, the gradients are
+/// all-reduced in *buckets* by a schedule (ring, direct, tree), and every rank makes the same
+/// update.
+///
+///   begin_last_backward()   the vote goes into the tail, which travels with bucket 0
+///   backward pass           each gradient that is complete is told to the reducer; where the
+///                           network does the sending, complete buckets travel meanwhile
+///   finish_step()           waits for all buckets and counts the votes; updates, unless a rank
+///                           has diverged
+///
+/// Weights of linear layers may travel *as factors* (FactorExchange): such a one has a bucket of
+/// its own, whose exchange takes the place of the all-reduce, and is multiplied out here while
+/// other buckets are still on their way.
+///
+/// A death ends a wait with an error, and the model is as it was after the last step: the update is
+/// made only when all sums are there. No worker has anything of its own to carry over.
 class AllreduceBuckets : public Strategy {
  public:
   explicit AllreduceBuckets(const StrategyContext& context)
@@ -88,17 +103,14 @@ class AllreduceBuckets : public Strategy {
   }
 
   BucketReducer::Options reducer_options() {
-    return {.algorithm = context_.options.algorithm,
-            .hosts = context_.engine.hosts(),
-            .timeout = context_.timeout.usual(),
-            .background = context_.engine.sends_in_background(),
-            .phases = &context_.phases,
-            .activity = context_.activity,
-            .exchange_apart = [this](std::size_t bucket, Deadline deadline) {
-              constexpr Tag kFactors = Tag{1} << 32, kTagsEach = 4;
-              factors_.exchange(reducer_.buckets().apart[bucket].value(),
-                                kFactors + kTagsEach * bucket, deadline);
-            }};
+    BucketReducer::Options options = plain_bucket_options(context_);
+    options.exchange_apart = [this](std::size_t bucket, Deadline deadline) {
+      // Buckets have their numbers as tags; FactorExchange uses three more each.
+      constexpr Tag kFactors = Tag{1} << 32, kTagsEach = 4;
+      factors_.exchange(reducer_.buckets().apart[bucket].value(), kFactors + kTagsEach * bucket,
+                        deadline);
+    };
+    return options;
   }
 
   /// Each as soon as it is here, while others are still on their way.

@@ -1,5 +1,3 @@
-#include "strategy/allreduce/allreduce_compressed.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,11 +9,11 @@
 #include "collective/bucket_reducer.h"
 #include "collective/compressed/gradient_exchange.h"
 #include "collective/sum_kernel.h"
-#include "strategy/allreduce/compression_memory.h"
 #include "strategy/allreduce/compression_trial.h"
 #include "strategy/allreduce/lockstep_model.h"
-#include "strategy/codec_shape.h"
-#include "strategy/servers/server_options.h"
+#include "strategy/compressed_gradients.h"
+#include "strategy/make_strategy.h"
+#include "strategy/own_memory_forms.h"
 
 namespace cohort {
 namespace {
@@ -28,6 +26,26 @@ std::vector<std::string> candidates() {
   return {kNone, "bf16", "int8", "topk"};
 }
 
+/// Synchronous data parallelism with gradients that travel encoded, in the way that fits the codec
+/// (gradient_exchange.h); what a message leaves out is added to the next gradients. Votes and float
+/// buffers travel as they are. Every rank decodes the same bits and makes the same update.
+///
+/// A step: the tail (buffers, votes) is summed first; where no rank has diverged the exchange sums
+/// the gradients, and all update. The votes come first because an exchange remembers what it has
+/// left out.
+///
+/// topk and sign with SGD's plain momentum: the momentum is applied before gradients are encoded
+/// (corrects_momentum()), and the update is made without it, by `own_optimizer_`.
+///
+/// With compression "auto" the first steps try plain messages (in buckets, during the backward pass
+/// where the network does the sending) and some codecs, and then keep to the fastest
+/// (CompressionTrial). *Left over* is what a way that is no longer used has not sent; it is added
+/// to the gradients of the next step, which for that reason do not travel during the backward pass.
+///
+/// What each worker has alone (rest, velocity, the choice of auto) is saved and carried by every
+/// worker, as CompressionMemory. A worker that loses a peer within a step cannot know whether
+/// others have finished that step with what it has sent; so it carries both memories, and the step
+/// that the next group begins with says which one counts.
 class AllreduceCompressed : public Strategy {
  public:
   explicit AllreduceCompressed(const StrategyContext& context)
@@ -91,8 +109,7 @@ class AllreduceCompressed : public Strategy {
     state.own = memory().as_own();
   }
 
-  /// This worker may have lost a peer in a step that another one has finished, with what this one
-  /// had sent. The step that the next group begins with says which of both memories counts.
+  /// Also what this worker would keep had it finished the step that it was lost in: see above.
   void carry_state(TrainingState& state) override {
     save_state(state);
     CompressionMemory own = memory();
@@ -139,7 +156,8 @@ class AllreduceCompressed : public Strategy {
   void begin_sending() {
     if (is_auto()) {
       reducer_.emplace(*plain_transport_, model_.travelling(),
-                       model_.buckets(context_.options.bucket_bytes), reducer_options());
+                       model_.buckets(context_.options.bucket_bytes),
+                       plain_bucket_options(context_));
       model_.space().on_gradient_ready([this](std::size_t parameter) {
         if (in_buckets_) reducer_->parameter_ready(parameter);
       });
@@ -149,15 +167,6 @@ class AllreduceCompressed : public Strategy {
     const std::string kind = is_auto() ? agreed_choice() : context_.options.compression.kind;
     if (kind.empty()) trial_.emplace(candidates(), context_.steps - first_step_);
     use(trial_ ? trial_->current() : kind);
-  }
-
-  BucketReducer::Options reducer_options() const {
-    return {.algorithm = context_.options.algorithm,
-            .hosts = context_.engine.hosts(),
-            .timeout = context_.timeout.usual(),
-            .background = context_.engine.sends_in_background(),
-            .phases = &context_.phases,
-            .activity = context_.activity};
   }
 
   StepOutcome sum_in_buckets() {
@@ -295,7 +304,8 @@ class AllreduceCompressed : public Strategy {
   std::int64_t first_step_ = 0;
   CompressionOptions compression_;  // In use now.
   std::unique_ptr<GradientExchange> exchange_;
-  std::unique_ptr<Optimizer> own_optimizer_;
+  std::unique_ptr<Optimizer>
+      own_optimizer_;                      // Without momentum, where that comes before the codec.
   std::optional<CompressionTrial> trial_;  // auto: while it lasts.
   std::string picked_;                     // auto: what was picked and why.
   std::vector<float> left_over_;           // By ways that are not used any more.

@@ -1,22 +1,15 @@
-#include "strategy/allreduce/allreduce_in_place.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/fail.h"
 #include "base/failpoint.h"
-#include "collective/host/host_reduction.h"
-#include "collective/host/update_journal.h"
-#include "optimizer/square_sum.h"
-#include "strategy/allreduce/model_record.h"
+#include "collective/host/host_update.h"
+#include "optimizer/optimizer.h"
+#include "strategy/make_strategy.h"
 #include "strategy/model_state.h"
 
 namespace cohort {
 namespace {
-
-// Small enough that a block of gradients, parameters and two slots stays in a core's own cache
-// between the pass that sums and the pass that updates.
-constexpr std::size_t kBlock = 16384;
 
 // With a core of its own a rank gains nothing by sleeping through a short wait, and loses the time
 // it takes to wake up.
@@ -32,28 +25,30 @@ WaitPolicy wait_policy(int world, int cores) {
 // model.
 enum Note { kLoss, kStop, kSquareSum, kStep, kUpdates };
 
-// The blocks of a segment, one after the other.
-class Blocks {
- public:
-  explicit Blocks(Segment segment) : segment_(segment) {}
-
-  std::size_t count() const { return (segment_.size() + kBlock - 1) / kBlock; }
-  Segment operator[](std::size_t index) const {
-    const std::size_t begin = segment_.begin + index * kBlock;
-    return {begin, std::min(begin + kBlock, segment_.end)};
-  }
-
- private:
-  Segment segment_;
-};
-
-// Of each vector the floats of one block.
-void cut(std::span<const std::span<float>> vectors, Segment block,
-         std::vector<std::span<float>>& parts) {
-  parts.clear();
-  for (const auto vector : vectors) parts.push_back(vector.subspan(block.begin, block.size()));
-}
-
+/// Synchronous data parallelism of ranks that share memory, or of one rank alone: nothing is sent.
+///
+/// Parameters and optimizer slots exist once per host; every rank's gradients and float buffers can
+/// be read by all. In memory that outlives the group stand
+///
+///   [ record ] [ parameters | slot | slot … ] [ gradients, buffers of rank 0 ] [ … of rank 1 ] …
+///
+/// and in memory of this group alone the barrier, the notes (Note) and the update's journal. A
+/// step:
+///
+///   1. backward pass: every rank's gradients and buffers are in its own place
+///   2. barrier "gradients": all are there. Every rank counts the votes; where one has diverged the
+///      step ends here, on all ranks, and nothing has changed
+///   3. every rank takes the mean of all buffers, for itself
+///   4. every rank takes the segment it owns: it adds up that segment of everybody's gradients and
+///      updates the parameters there, block by block while the block is in the cache (HostUpdate).
+///      With clipping the sums come first, then a barrier "gradient norm", then the updates
+///   5. barrier "updated parameters": the next step's forward pass may begin
+///
+/// A death. Whoever waits at a barrier learns of it (Error(peer_lost)). Where no rank has begun
+/// with 4 the model is unchanged: the step is dropped, and made anew by the next group. Where one
+/// has, the survivor that carries the state over does for all others what is missing of 4, by the
+/// journal, then writes record and buffers: the step is wholly applied. It may be killed in the
+/// middle of that as well: another one then goes on from the same notes.
 class AllreduceInPlace : public Strategy {
  public:
   explicit AllreduceInPlace(const StrategyContext& context)
@@ -62,16 +57,17 @@ class AllreduceInPlace : public Strategy {
         floats_(layout_.parameters.size),
         slots_(context.optimizer.slots().size()),
         group_(make_group()),
-        journal_(make_journal()),
         changing_(changing()),
+        update_(group_, changing_, context.optimizer, journal_memory()),
         space_(context.model, first_model()),
         first_step_(age_.step),
         buffer_means_(space_.memory().buffers.begin(), space_.memory().buffers.end()),
-        next_means_(buffer_means_.size()),
-        scratch_(kBlock) {}
+        next_means_(buffer_means_.size()) {}
 
   // Counted as if sent: what this rank read of the others' gradients, and they of its.
-  StrategyReport report() const override { return {words(), {bytes_read_, bytes_read_}}; }
+  StrategyReport report() const override {
+    return {words(), {update_.bytes_read(), update_.bytes_read()}};
+  }
 
   FlatSpace& space() override { return space_; }
 
@@ -91,6 +87,8 @@ class AllreduceInPlace : public Strategy {
       take_buffers();  // As they were after the last good step.
       return outcome;
     }
+    // Before any parameter changes: from then on the step may have to be finished, buffers
+    // included.
     average_buffers(next_means_);
     averaged_step_ = plan.step + 1;
     if (plan.clip_norm > 0) {
@@ -172,13 +170,10 @@ class AllreduceInPlace : public Strategy {
   }
 
   // A rank alone has nobody who could finish what it began.
-  std::optional<UpdateJournal> make_journal() {
-    if (group_.world() == 1) return std::nullopt;
-    const UpdateJournal::Shape shape{
-        .world = group_.world(), .block = std::min(kBlock, floats_), .vectors = 1 + slots_};
-    return UpdateJournal(
-        group_.rank(), shape,
-        context_.engine.shared_regions()->region(UpdateJournal::bytes_needed(shape), deadline()));
+  std::span<std::byte> journal_memory() {
+    if (group_.world() == 1) return {};
+    return context_.engine.shared_regions()->region(
+        HostUpdate::journal_bytes(group_.world(), floats_, 1 + slots_), deadline());
   }
 
   // All that an update changes: parameters, then slots.
@@ -243,9 +238,7 @@ class AllreduceInPlace : public Strategy {
     StepOutcome outcome;
     for (int rank = 0; rank < group_.world(); ++rank) {
       const auto note = group_.note(rank);
-      outcome.loss += note[kLoss];
-      outcome.stop |= note[kStop] != 0;
-      if (!std::isfinite(note[kLoss]) && outcome.diverged_rank < 0) outcome.diverged_rank = rank;
+      outcome.count(rank, {.loss = note[kLoss], .stop = note[kStop] != 0});
     }
     return outcome;
   }
@@ -265,12 +258,12 @@ class AllreduceInPlace : public Strategy {
     double square_sum = 0;
     const auto begin = Clock::now();
     Duration summing{};
-    for_each_block([&](Segment block) {
+    update_.for_each_block([&](Segment block) {
       const auto block_begin = Clock::now();
-      const std::span<const float> gradients = summed(block, scratch_);
+      const std::span<const float> gradients = update_.sum(block);
       summing += Clock::now() - block_begin;
       if (plan.want_norm) square_sum += sum_of_squares(gradients);
-      update(block, gradients, scalars);
+      update_.apply(block, gradients, scalars);
     });
     context_.phases.add_interleaved(Phase::communication, Phase::optimizer, begin, summing);
     group_.note(group_.rank())[kSquareSum] = square_sum;
@@ -280,13 +273,9 @@ class AllreduceInPlace : public Strategy {
   // nobody else reads the segment this rank owns.
   void update_clipped(const UpdatePlan& plan) {
     PhaseSpan span(context_.phases, Phase::communication);
-    const auto gradients = space_.memory().gradients;
     double square_sum = 0;
-    for_each_block([&](Segment block) {
-      const auto target = gradients.subspan(block.begin, block.size());
-      const auto sums = summed(block, target);
-      square_sum += sum_of_squares(sums);
-    });
+    update_.for_each_block(
+        [&](Segment block) { square_sum += sum_of_squares(update_.sum_in_place(block)); });
     group_.note(group_.rank())[kSquareSum] = square_sum;
     span.next(Phase::wait);
     group_.barrier(deadline(), "gradient norm");
@@ -296,93 +285,33 @@ class AllreduceInPlace : public Strategy {
                                 .step = age_.updates + 1,
                                 .gradient_scale = clip_scale(norm, plan.clip_norm)};
     begin_update(plan.step, {.scalars = scalars, .summed = true});
-    for_each_block([&](Segment block) {
-      update(block, gradients.subspan(block.begin, block.size()), scalars);
+    const auto sums = space_.memory().gradients;
+    update_.for_each_block([&](Segment block) {
+      update_.apply(block, sums.subspan(block.begin, block.size()), scalars);
     });
-  }
-
-  template <class Visit>
-  void for_each_block(Visit&& visit) const {
-    const Blocks blocks(group_.owned(floats_));
-    for (std::size_t i = 0; i < blocks.count(); ++i) visit(blocks[i]);
-  }
-
-  // This block of the sum of all gradients: in `target`, or where it stands when there is one rank.
-  std::span<const float> summed(Segment block, std::span<float> target) {
-    if (group_.world() == 1) return space_.memory().gradients.subspan(block.begin, block.size());
-    const auto sums = target.first(block.size());
-    group_.sum_contributions(block, sums);
-    bytes_read_ += sums.size_bytes() * static_cast<std::size_t>(group_.world() - 1);
-    return sums;
   }
 
   void begin_update(std::int64_t step, const UpdateJournal::Plan& plan) {
     if (!has_begun_) record_->begin(context_.epoch);
     has_begun_ = true;
-    if (journal_) journal_->begin(static_cast<std::uint64_t>(step + 1), plan);
-  }
-
-  void update(Segment block, std::span<const float> gradients, const UpdateScalars& scalars) {
-    failpoint("allreduce.in-update");
-    cut(changing_, block, block_parts_);
-    if (journal_) journal_->keep(block_parts_);
-    apply(block_parts_, gradients, scalars);
-    failpoint("allreduce.in-block");
-    if (journal_) journal_->done();
+    update_.begin(static_cast<std::uint64_t>(step + 1), plan);
   }
 
   // After the last step of this group: makes the model whole and tells how far it has come.
   void write_record() {
-    const auto finished = journal_ ? finish_step_begun() : std::nullopt;
+    const auto finished = finish_step_begun();
     finished ? record_->write(*finished, next_means_) : record_->write(age_, buffer_means_);
   }
 
-  void apply(std::span<const std::span<float>> parts, std::span<const float> gradients,
-             const UpdateScalars& scalars) const {
-    context_.optimizer.update(parts.front(), gradients, parts.subspan(1), scalars);
-  }
-
-  // Where some rank has begun to apply a step, all gradients of it were there: what ranks have not
-  // done of it is done for them, with their notes, so that this may be broken off as well. How far
-  // the model has come then, with the buffers in `next_means_`; nothing where no step was begun.
+  // Finishes a step that some rank has begun to apply. How far the model has come then, with the
+  // buffers in `next_means_`; nothing where no step was begun.
   std::optional<ModelAge> finish_step_begun() {
-    UpdateJournal::Progress begun;
-    for (int rank = 0; rank < group_.world(); ++rank) {
-      const auto progress = journal_->progress(rank);
-      if (progress.number > begun.number) begun = progress;
-    }
-    const auto step = static_cast<std::int64_t>(begun.number);
-    if (step <= age_.step) return std::nullopt;
-    for (int rank = 0; rank < group_.world(); ++rank) finish_part_of(rank, begun);
+    const auto begun = update_.finish_begun(static_cast<std::uint64_t>(age_.step));
+    if (!begun) return std::nullopt;
+    const auto step = static_cast<std::int64_t>(begun->number);
     // Who has arrived behind the update cannot rely on others' buffers any more, but has the means.
     if (averaged_step_ != step) average_buffers(next_means_);
-    return ModelAge{.step = step, .updates = begun.plan.scalars.step};
-  }
-
-  void finish_part_of(int rank, const UpdateJournal::Progress& begun) {
-    const Blocks blocks(segment_of(floats_, group_.world(), rank));
-    auto notes = journal_->acting_for(rank);
-    if (notes.progress(rank).number != begun.number) notes.begin(begun.number, begun.plan);
-    const auto progress = notes.progress(rank);
-    for (std::size_t i = progress.blocks; i < blocks.count(); ++i) {
-      cut(changing_, blocks[i], block_parts_);
-      if (progress.in_block && i == progress.blocks) {
-        notes.restore(rank, block_parts_);
-      } else {
-        notes.keep(block_parts_);
-      }
-      apply(block_parts_, summed_of(rank, blocks[i], begun.plan), begun.plan.scalars);
-      failpoint("allreduce.in-carry");
-      notes.done();
-    }
-  }
-
-  // This block of the sum of all gradients, as its owner would have it.
-  std::span<const float> summed_of(int rank, Segment block, const UpdateJournal::Plan& plan) {
-    if (plan.summed) return group_.contribution(rank).subspan(block.begin, block.size());
-    const auto sums = std::span(scratch_).first(block.size());
-    group_.sum_contributions(block, sums);
-    return sums;
+    return ModelAge{.step = step, .updates = begun->plan.scalars.step};
   }
 
   void set_age(TrainingState& state, const ModelAge& age) const {
@@ -402,10 +331,10 @@ class AllreduceInPlace : public Strategy {
   std::size_t floats_;
   std::size_t slots_;
   std::shared_ptr<SharedMemory> memory_;  // Of record, parameters, slots, gradients and buffers.
-  std::optional<ModelRecord> record_;
+  std::optional<ModelRecord> record_;     // In memory_; set by make_group().
   HostReduction group_;
-  std::optional<UpdateJournal> journal_;
-  std::vector<std::span<float>> changing_;
+  std::vector<std::span<float>> changing_;  // In the shared area: parameters, then slots.
+  HostUpdate update_;
   ModelAge age_;
   FlatSpace space_;
   std::int64_t first_step_;
@@ -413,9 +342,6 @@ class AllreduceInPlace : public Strategy {
   std::vector<float> next_means_;    // Of step `averaged_step_`.
   std::int64_t averaged_step_ = -1;
   bool has_begun_ = false;  // To change the model.
-  std::vector<float> scratch_;
-  std::vector<std::span<float>> block_parts_;
-  std::uint64_t bytes_read_ = 0;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <map>
 
-#include "strategy/worker_group_test_support.h"
+#include "strategy/worker_processes_test_support.h"
 
 namespace cohort {
 namespace {
@@ -89,7 +89,7 @@ const WorkerEnd& alone(const Rule& rule) {
   static std::map<std::string, WorkerEnd> ends;
   if (!ends.contains(rule.name)) {
     ends[rule.name] =
-        WorkerGroup(job_of(plain_routes().front(), rule), {{{0}, kSteps}}).run().front();
+        WorkerProcesses(job_of(plain_routes().front(), rule), {{{0}, kSteps}}).run().front();
   }
   return ends.at(rule.name);
 }
@@ -112,8 +112,8 @@ TEST_P(CarryStateDeathTest, ANewGroupOfAsManyGoesOnToTheSameBytes) {
       continue;
     SCOPED_TRACE(rule.name);
     const GroupJob job = job_of(GetParam(), rule);
-    const auto never_stopped = WorkerGroup(job, {{{0, 1, 2}, kSteps}}).run();
-    const auto stopped = WorkerGroup(job, {{{0, 1, 2}, 4}, {{0, 1, 2}, kSteps}}).run();
+    const auto never_stopped = WorkerProcesses(job, {{{0, 1, 2}, kSteps}}).run();
+    const auto stopped = WorkerProcesses(job, {{{0, 1, 2}, 4}, {{0, 1, 2}, kSteps}}).run();
     for (std::size_t worker = 0; worker < 3; ++worker) {
       EXPECT_EQ(stopped[worker].parameters, never_stopped[worker].parameters);
       EXPECT_EQ(stopped[worker].buffers, never_stopped[worker].buffers);
@@ -129,8 +129,8 @@ TEST_P(CarryStateDeathTest, ANewGroupOfAsManyGoesOnToTheSameBytes) {
 // With compression there is no run to compare with: it is another one for every number of workers.
 TEST_P(CarryStateDeathTest, AGroupMayShrinkAndGrow) {
   const Rule rule = rules()[3];
-  const auto ends = WorkerGroup(job_of(GetParam(), rule),
-                                {{{0, 1, 2}, 3}, {{2, 0}, 5}, {{2}, 6}, {{2, 3, 0, 1}, kSteps}})
+  const auto ends = WorkerProcesses(job_of(GetParam(), rule),
+                                    {{{0, 1, 2}, 3}, {{2, 0}, 5}, {{2}, 6}, {{2, 3, 0, 1}, kSteps}})
                         .run();
   for (const WorkerEnd& end : ends) {
     EXPECT_TRUE(end.finished);
@@ -186,9 +186,9 @@ TEST_P(CarryStateDeathTest, SurvivorsGoOnWhenOneIsKilledAtAnyPoint) {
       // Not every rule with every death, but over all of them.
       const Rule rule = rules()[static_cast<std::size_t>(number++ % 6)];
       SCOPED_TRACE(fmt::format("{}, worker {} killed {}", rule.name, victim, death.name));
-      WorkerGroup group(job_of(GetParam(), rule),
-                        {{{0, 1, 2}, kSteps}, {survivors_of(victim), kSteps}},
-                        {.worker = victim, .failpoints = death.failpoints});
+      WorkerProcesses group(job_of(GetParam(), rule),
+                            {{{0, 1, 2}, kSteps}, {survivors_of(victim), kSteps}},
+                            {.worker = victim, .failpoints = death.failpoints});
       expect_survivors_reach(group.run(), victim, GetParam(), rule);
     }
   }
@@ -203,7 +203,7 @@ TEST(CarriedInPlaceDeathTest, TheLastOneGoesOnWhenItsCarrierIsKilledToo) {
     for (const int blocks : {1, 2, 3, 4}) {
       const Rule rule = rules()[static_cast<std::size_t>(number++ % 6)];
       SCOPED_TRACE(fmt::format("{}, {}, then killed at block {}", rule.name, death, blocks));
-      WorkerGroup group(
+      WorkerProcesses group(
           job_of(in_place, rule), {{{0, 1, 2}, kSteps}, {{2}, kSteps}},
           {.worker = 0, .failpoints = death},
           {.worker = 1, .failpoints = fmt::format("allreduce.in-carry=kill@{}", blocks)});
@@ -223,15 +223,15 @@ TEST_P(CarryStateDeathTest, SurvivorsGoOnWhenOneIsKilledAtAnyTime) {
     const Rule rule = rules()[random.below(6)];
     SCOPED_TRACE(
         fmt::format("{}, worker {} killed in step {}, round {}", rule.name, victim, step, round));
-    const WorkerGroup* running = nullptr;
-    WorkerGroup group(job_of(GetParam(), rule),
-                      {{{0, 1, 2}, kSteps}, {survivors_of(victim), kSteps}},
-                      {.worker = victim, .failpoints = "", .kill = [&](pid_t pid) {
-                         while (running->steps_begun(victim) < step) {
-                         }
-                         for (std::uint64_t i = 0; i < later; ++i) running->steps_begun(victim);
-                         ::kill(pid, SIGKILL);
-                       }});
+    const WorkerProcesses* running = nullptr;
+    WorkerProcesses group(job_of(GetParam(), rule),
+                          {{{0, 1, 2}, kSteps}, {survivors_of(victim), kSteps}},
+                          {.worker = victim, .failpoints = "", .kill = [&](pid_t pid) {
+                             while (running->steps_begun(victim) < step) {
+                             }
+                             for (std::uint64_t i = 0; i < later; ++i) running->steps_begun(victim);
+                             ::kill(pid, SIGKILL);
+                           }});
     running = &group;
     expect_survivors_reach(group.run(), victim, GetParam(), rule);
   }

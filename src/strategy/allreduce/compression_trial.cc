@@ -7,10 +7,10 @@
 namespace cohort {
 namespace {
 
-constexpr int kTimedSteps = 3;
-constexpr double kHopeless = 2;
-constexpr double kMostLost = 0.02;
-constexpr double kWorthIt = 0.9;
+constexpr int kTimedSteps = 3;      // Of each way, after one to warm up.
+constexpr double kHopeless = 2;     // So many times plain's time: given up with the first step.
+constexpr double kMostLost = 0.02;  // Of what all steps of the run take plain.
+constexpr double kWorthIt = 0.9;    // Of plain's time: what a codec must beat to be picked.
 
 }  // namespace
 
@@ -19,6 +19,8 @@ CompressionTrial::CompressionTrial(std::vector<std::string> kinds, std::int64_t 
       steps_(static_cast<double>(steps)),
       shortest_(kinds_.size(), std::numeric_limits<double>::infinity()) {}
 
+// `current_` moves on when a way has had its steps or will not win, and to the end when too much is
+// lost. Plain has its turn first, so shortest_[0] is known when another way is compared with it.
 void CompressionTrial::record(double seconds) {
   ++recorded_;
   const bool is_plain = current_ == 0;

@@ -1,3 +1,6 @@
+// The rule by which "auto" tries codecs and picks one, on invented step times: what is tried, for
+// how long, when it is given up, and what is picked.
+
 #include "strategy/allreduce/compression_trial.h"
 
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
-#include "kernel/loaded_libraries.h"
+#include "kernel/machine.h"
 
 namespace cohort {
 namespace {
@@ -34,6 +34,7 @@ bool all_have_the_same_kernels(WorkerSums& sums) {
                              [&](const auto& one) { return std::ranges::equal(one, all.front()); });
 }
 
+/// Twice (W-1) · b · (in + out), the factors, is at most what a ring would send of the product.
 bool pays(const torch::Tensor& weight, std::int64_t samples, int world) {
   const auto rows_per_sample = ProductMark::rows_per_sample(weight);
   if (!rows_per_sample || weight.dim() != 2) return false;
@@ -97,6 +98,8 @@ void FactorExchange::exchange(std::size_t parameter, Tag tag, Deadline deadline)
   }
 }
 
+// All messages of all peers are under way at once; empty ones are left out, as both sides know the
+// rows of each.
 void FactorExchange::exchange_factors(std::size_t parameter, Tag tag, Deadline deadline) {
   place_own(parameter);
   Stacked& stacked = stacked_[parameter];
@@ -149,6 +152,8 @@ void FactorExchange::exchange_rows(std::size_t parameter, Tag tag, Deadline dead
   }
 }
 
+// Where several passes made the step's gradient (or one layer was used several times) there are
+// several pairs of factors, one below the other.
 void FactorExchange::place_own(std::size_t parameter) {
   Stacked& stacked = stacked_[parameter];
   const auto all = static_cast<std::size_t>(stacked.first_row.back());

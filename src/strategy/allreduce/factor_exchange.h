@@ -23,6 +23,14 @@ namespace cohort {
 ///
 /// It costs (W-1) times the multiplications of the own product, so it is for networks that are slow
 /// beside the processor.
+///
+///   backward pass   the layer leaves its factors in the parameter's sink, not multiplied
+///   exchange()      1. how many rows each rank has (the last batch of an epoch may be short)
+///                   2. outputs and inputs, everyone to everyone, stacked by rank
+///   multiply()      the product of the stacked factors becomes the gradient, already summed
+///
+/// exchange() may run on another thread than multiply(), which comes after it. When exchange()
+/// throws the transport is closed; a rank that claims more rows than a batch has is Error(corrupt).
 class FactorExchange {
  public:
   struct Options {

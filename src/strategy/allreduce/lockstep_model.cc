@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "optimizer/square_sum.h"
+#include "optimizer/optimizer.h"
 
 namespace cohort {
 
@@ -44,6 +44,8 @@ GradientBuckets LockstepModel::buckets(std::int64_t bucket_bytes,
                              travels_apart);
 }
 
+// A sum of zeros and one loss is that loss, so every rank gets all losses. A loss that is not
+// finite stays so, in its own place.
 void LockstepModel::put_vote(const Vote& vote) {
   const auto slots = votes();
   std::ranges::fill(slots, 0.0F);
@@ -55,14 +57,11 @@ void LockstepModel::put_vote(const Vote& vote) {
 StepOutcome LockstepModel::count_votes() {
   const auto slots = votes();
   StepOutcome outcome;
+  for (std::size_t rank = 0; rank < world_; ++rank) {
+    outcome.count(static_cast<int>(rank), {.loss = slots[rank]});
+  }
   outcome.stop = slots[world_] != 0;
   outcome.save = slots[world_ + 1] != 0;
-  for (std::size_t rank = 0; rank < world_; ++rank) {
-    outcome.loss += slots[rank];
-    if (!std::isfinite(slots[rank]) && outcome.diverged_rank < 0) {
-      outcome.diverged_rank = static_cast<int>(rank);
-    }
-  }
   if (outcome.diverged_rank >= 0) {
     std::ranges::copy(good_buffers_, buffers().begin());
   } else {
@@ -93,6 +92,15 @@ void LockstepModel::save(TrainingState& state) const {
   state.updates = age_.updates;
   state.work = work_after(age_.step, parts_);
   state.own.clear();
+}
+
+BucketReducer::Options plain_bucket_options(const StrategyContext& context) {
+  return {.algorithm = context.options.algorithm,
+          .hosts = context.engine.hosts(),
+          .timeout = context.timeout.usual(),
+          .background = context.engine.sends_in_background(),
+          .phases = &context.phases,
+          .activity = context.activity};
 }
 
 }  // namespace cohort

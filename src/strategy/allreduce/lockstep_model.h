@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "collective/gradient_buckets.h"
-#include "os/private_memory.h"
+#include "collective/bucket_reducer.h"
+#include "os/memory.h"
 #include "strategy/model_state.h"
 #include "strategy/strategy.h"
 #include "strategy/worker_sums.h"
@@ -13,7 +13,12 @@ namespace cohort {
 
 /// What strategies have in common in which every worker has the whole model and makes the same
 /// update of it: the memory, the first model (worker 0's), the votes, the mean of the float buffers
-/// and the update itself. How sums over the workers are made is the strategy's business.
+/// and the update itself. How sums over the workers are made is the strategy's business:
+///
+///   put_vote() ─▶ (the strategy sums travelling() over the workers) ─▶ count_votes() ─▶ update()
+///
+/// One object per worker, used by the thread that trains; while sums are under way whoever makes
+/// them may use travelling() on another one.
 class LockstepModel {
  public:
   /// All workers make theirs together.
@@ -74,5 +79,8 @@ class LockstepModel {
   FlatSpace space_;
   std::vector<float> good_buffers_;  // Of the last step that was applied.
 };
+
+/// How buckets of plain gradients travel in such a strategy.
+BucketReducer::Options plain_bucket_options(const StrategyContext& context);
 
 }  // namespace cohort

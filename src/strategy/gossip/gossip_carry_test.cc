@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "strategy/worker_group_test_support.h"
+#include "strategy/worker_processes_test_support.h"
 
 namespace cohort {
 namespace {
@@ -62,8 +62,8 @@ TEST_P(GossipCarryDeathTest, SurvivorsDoAllTheWork) {
       SCOPED_TRACE(fmt::format("worker {} killed by {}", victim, failpoints));
       std::vector<int> survivors = {0, 1, 2};
       std::erase(survivors, victim);
-      WorkerGroup group(job_of(GetParam()), {{{0, 1, 2}, kSteps}, {survivors, kSteps}},
-                        {.worker = victim, .failpoints = failpoints, .pieces = 6});
+      WorkerProcesses group(job_of(GetParam()), {{{0, 1, 2}, kSteps}, {survivors, kSteps}},
+                            {.worker = victim, .failpoints = failpoints, .pieces = 6});
       const auto ends = group.run();
       for (const int worker : survivors) {
         const WorkerEnd& end = ends[static_cast<std::size_t>(worker)];
@@ -84,7 +84,7 @@ TEST_P(GossipCarryDeathTest, SurvivorsDoAllTheWork) {
 }
 
 TEST_P(GossipCarryDeathTest, AGroupMayChangeAtAnyTime) {
-  WorkerGroup group(job_of(GetParam()), {{{0, 1, 2}, 5}, {{2, 0, 3}, 4}, {{2, 3}, kSteps}});
+  WorkerProcesses group(job_of(GetParam()), {{{0, 1, 2}, 5}, {{2, 0, 3}, 4}, {{2, 3}, kSteps}});
   const auto ends = group.run();
   // Without shared memory, nobody may hear of the last piece of a worker that goes.
   if (GetParam().engine == "shm") {
@@ -95,7 +95,7 @@ TEST_P(GossipCarryDeathTest, AGroupMayChangeAtAnyTime) {
   }
   EXPECT_EQ(ends[2].parameters, ends[3].parameters);
   // Nobody began anew: what was learned before is in the model.
-  const auto anew = WorkerGroup(job_of(GetParam()), {{{0, 1}, 0}}).run();
+  const auto anew = WorkerProcesses(job_of(GetParam()), {{{0, 1}, 0}}).run();
   EXPECT_GT(distance(ends[3].parameters, anew[0].parameters), 0.5);
 }
 

@@ -13,8 +13,9 @@
 
 #include "optimizer/optimizer.h"
 #include "strategy/dealt_state.h"
-#include "strategy/gossip/gossip.h"
-#include "transport/inproc/inproc_hub.h"
+#include "strategy/make_strategy.h"
+#include "strategy/own_memory_forms.h"
+#include "transport/inproc/inproc.h"
 
 namespace cohort {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "optimizer/optimizer.h"
 #include "strategy/strategy.h"
-#include "transport/inproc/inproc_hub.h"
+#include "transport/inproc/inproc.h"
 
 namespace cohort {
 namespace {

@@ -7,18 +7,77 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gossip/boxes/peer_boxes.h"
-#include "gossip/mail_options.h"
-#include "strategy/gossip/own_model.h"
+#include "gossip/mail.h"
+#include "os/memory.h"
+#include "strategy/model_state.h"
 #include "strategy/strategy.h"
 #include "strategy/worker_sums.h"
 
 namespace cohort {
 
-/// What sending parameters and sending gradients have in common: pieces of work are claimed from
-/// boxes that all share, nobody waits for anybody, and meet() makes one model of all.
+/// A model of which this worker has everything for itself: parameters, gradients, optimizer slots
+/// and buffers. At first it is what the worker brings along, or where it has nothing worker 0's.
+class OwnModel {
+ public:
+  /// All workers make theirs together.
+  OwnModel(const StrategyContext& context, WorkerSums& sums);
+
+  FlatSpace& space() { return *space_; }
+  std::span<float> parameters() const { return memory_.parameters; }
+  std::span<float> gradients() const { return space_->memory().gradients; }
+  std::span<float> buffers() const { return memory_.buffers; }
+  std::span<float> slot(std::size_t number) const { return memory_.slots[number]; }
+
+  /// From now on updates are made by this rule. It has no slots; those there are stay the caller's.
+  void use(std::unique_ptr<Optimizer> rule) { rule_ = std::move(rule); }
+
+  /// A step of the optimizer, or that share of one, by gradients() times `gradient_scale`. Each
+  /// call is one update of the optimizer, whatever its share.
+  void update(double lr, double gradient_scale, double share);
+
+  /// The model, its slots and the number of updates.
+  void save(TrainingState& state) const;
+
+  /// What updates change, as it is now, and as it then was again.
+  struct Past {
+    std::vector<float> floats;  ///< Parameters, then each slot.
+    std::int64_t updates = 0;
+  };
+  Past past() const;
+  void go_back(const Past& past);
+
+ private:
+  const Optimizer& optimizer_;
+  std::unique_ptr<Optimizer> rule_;  // In its place, where there is one.
+  PrivateMemory floats_;             // Parameters, buffers, gradients, slots.
+  ModelMemory memory_;
+  std::optional<FlatSpace> space_;
+  std::int64_t updates_ = 0;
+};
+
+/// A worker of a training without a centre: it has a model of its own, claims parts of batches,
+/// makes its own steps on them, sends to peers and merges what has arrived from them; nobody waits
+/// for anybody. What sending parameters and sending gradients have in common.
+///
+/// Vocabulary. A *piece* is one part of a step's batch; it is *claimed* by whoever is free and
+/// *done* once it is in the claimer's model. *Mail* are the messages between peers; a *box*
+/// (gossip/boxes) keeps what has arrived until its owner takes it. A *turn* is what a worker does
+/// with the gradient of one piece.
+///
+///   next_work()      claims a piece
+///   finish_step()    take_turn(): update, send, take what has arrived; then the piece is done
+///   meet()           1. no more claims; settle(): take what arrives until nobody sends any more
+///                    2. finish_mail(): what was never told to others gets into the average as well
+///                    3. average_models(): the sum of all models by their shares, then agree():
+///                       all workers use it, or none does where one was lost before it had it
+///                    4. forget_mail(), or take_mail_back() where there is no average
+///
+/// A worker that dies takes its model along, stops nobody before meet(), and its last piece is
+/// claimed again in the next group. Clipping looks at the gradient of the worker's own part alone.
 class GossipWorker : public Strategy, private WorkSource {
  public:
   explicit GossipWorker(const StrategyContext& context);
@@ -39,12 +98,14 @@ class GossipWorker : public Strategy, private WorkSource {
  protected:
   /// One step of this worker: `clip` is what its gradients have to be multiplied by.
   virtual void take_turn(double lr, double clip) = 0;
+  /// See StepOutcome::consensus_distance.
   virtual std::optional<double> distance() const = 0;
+  /// For the report: "send parameters to …".
   virtual std::string receivers() const = 0;
 
-  /// Between the last step and the average: takes what is in the boxes,
+  /// Between the last step and the average, as often as it takes: takes what is in the boxes.
   virtual void take_arrived() = 0;
-  /// and once all have taken everything, does what is left to do.
+  /// Once all have taken everything: what must be done before the average.
   virtual void finish_mail() = 0;
   /// What finish_mail() did counts now that the average is there, or must be undone as there is
   /// none.
@@ -96,11 +157,11 @@ class GossipWorker : public Strategy, private WorkSource {
   std::optional<Error> average_models(const std::string& key);
 
   std::vector<int> model_of_;  // By rank: see first_model_of().
-  ClaimRange claims_;
+  ClaimRange claims_;          // The same on all workers: what the group begins with.
   std::int64_t first_step_;
   std::int64_t pieces_before_ = 0;
   Vote vote_;
-  int meetings_ = 0;
+  int meetings_ = 0;  // So far; each has keys of its own in the store.
 };
 
 }  // namespace cohort

@@ -7,16 +7,28 @@
 #include <vector>
 
 #include "collective/sum_kernel.h"
-#include "compression/worker_momentum.h"
+#include "compression/error_feedback.h"
 #include "gossip/gradient_mail.h"
 #include "optimizer/optimizer.h"
-#include "strategy/gossip/gossip.h"
+#include "strategy/compressed_gradients.h"
 #include "strategy/gossip/gossip_worker.h"
-#include "strategy/servers/server_options.h"
+#include "strategy/make_strategy.h"
+#include "strategy/own_memory_forms.h"
 
 namespace cohort {
 namespace {
 
+/// Gradients travel, to all, and everybody applies everybody's. What makes models drift apart is
+/// what some have been told and others not yet.
+///
+/// A turn: clip; momentum, where that comes before the codec; send the gradient to all; add what
+/// has arrived to it; apply the sum. *Pieces* counts whose gradients are in a sum, and their rates:
+/// a sum of n pieces is n / parts of a step.
+///
+/// *Untold* or *leftover* is what a codec has left out, and what waits here because a peer has not
+/// taken what came before (gossip/gradient_mail.h). It is
+/// in this worker's model and not in theirs, so it is saved and carried (kUntoldGradients), and
+/// told by the next group; at the end finish_mail() puts it into the average.
 class GradientGossip : public GossipWorker {
  public:
   explicit GradientGossip(const StrategyContext& context)

@@ -3,12 +3,21 @@
 
 #include "gossip/model_age.h"
 #include "gossip/parameter_mail.h"
-#include "strategy/gossip/gossip.h"
 #include "strategy/gossip/gossip_worker.h"
+#include "strategy/make_strategy.h"
+#include "strategy/own_memory_forms.h"
 
 namespace cohort {
 namespace {
 
+/// Parameters travel, merged by push-sum. Every model has a *weight*, of which a message takes a
+/// part along, and an *age*, how many steps are in it (gossip/parameter_mail.h,
+/// gossip/model_age.h).
+///
+/// A turn: merge what has arrived; make a step, as long as it takes to bring this model to the age
+/// it should have with this piece; send to the neighbours of the topology that are due. In the
+/// average at the end a model counts by its weight and age. Only the age is a worker's own beside
+/// its model, and is saved with it; weights begin anew.
 class ParameterGossip : public GossipWorker {
  public:
   explicit ParameterGossip(const StrategyContext& context)

@@ -1,14 +1,14 @@
-#include "strategy/servers/delta_push.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/vectorize.h"
-#include "optimizer/square_sum.h"
-#include "strategy/servers/server_options.h"
-#include "strategy/servers/server_state.h"
+#include "optimizer/optimizer.h"
+#include "strategy/make_strategy.h"
+#include "strategy/own_memory_forms.h"
+#include "strategy/servers/server_order.h"
+#include "strategy/servers/server_rule.h"
 #include "strategy/servers/server_worker.h"
 
 namespace cohort {
@@ -22,6 +22,11 @@ COHORT_VECTORIZE void subtract(float* __restrict change, const float* __restrict
 
 /// The worker makes steps of its own, on its part of the batches; every few steps the change of its
 /// parameters goes to the servers.
+///
+///   finish_step()   a step of the worker's own optimizer; and every push_every() steps
+///     1. change = parameters - what the last pull brought
+///     2. push the change and pull, in one exchange
+///     3. what was pulled becomes the model
 ///
 /// In step (sync) all push after the same steps, the multiples of push_every() and the last one
 /// they make, so the servers' version says which step their model is of. There a worker remembers

@@ -1,14 +1,14 @@
-#include "strategy/servers/gradient_push.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "collective/sum_kernel.h"
-#include "optimizer/square_sum.h"
-#include "strategy/servers/server_options.h"
-#include "strategy/servers/server_state.h"
+#include "optimizer/optimizer.h"
+#include "strategy/make_strategy.h"
+#include "strategy/own_memory_forms.h"
+#include "strategy/servers/server_order.h"
+#include "strategy/servers/server_rule.h"
 #include "strategy/servers/server_worker.h"
 
 namespace cohort {
@@ -16,6 +16,17 @@ namespace {
 
 /// Every step's gradients go to the servers, which read them where the backward pass left them, and
 /// write the new parameters where the next forward pass looks for them.
+///
+///   in step      push and pull are one exchange: it returns when all workers' gradients are in the
+///                parameters. With clipping there are two: push and *hold*, which tells the norm of
+///                the whole gradient, then *apply* with the factor that follows from it
+///   handed out   clip by the own norm, own momentum where servers have none (ServerRule); push,
+///                pull and ask for the next piece, all in one exchange. With k-of-n the servers may
+///                keep it until others have pushed; otherwise it waits for nobody
+///
+/// *Good* is what this worker knows to be applied: in step it saves and carries good buffers and
+/// the good step, and beside them what it has if the servers have made the update of a push that
+/// got no answer (kPushed). Where work is handed out it carries that push itself.
 class GradientPush : public ServerWorker {
  public:
   explicit GradientPush(const StrategyContext& context)

@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "strategy/own_memory_forms.h"
 #include "strategy/servers/server_groups_test_support.h"
-#include "strategy/servers/server_state.h"
 
 namespace cohort {
 namespace {

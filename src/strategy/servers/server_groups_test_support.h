@@ -8,10 +8,10 @@
 
 #include "server/door/run_server.h"
 #include "server/memory/lasting_memory.h"
-#include "server/memory/settle_shards.h"
-#include "strategy/servers/server_options.h"
+#include "server/shard/settle_shards.h"
+#include "strategy/servers/server_rule.h"
 #include "strategy/word_group_test_support.h"
-#include "transport/inproc/inproc_hub.h"
+#include "transport/inproc/inproc.h"
 
 namespace cohort {
 

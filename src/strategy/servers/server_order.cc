@@ -7,6 +7,31 @@
 namespace cohort {
 namespace {
 
+/// The parameters or a slot of a part of the servers' model; a slot that is missing is made, empty.
+std::vector<float>& floats_of(ServerModel::Part& part, int slot) {
+  if (slot == kParameters) return part.values;
+  const auto index = static_cast<std::size_t>(slot);
+  if (part.slots.size() <= index) part.slots.resize(index + 1);
+  return part.slots[index];
+}
+
+/// Calls `visit` with every place of the layout that no tensor has.
+template <class Visit>
+void for_each_padding(const FlatLayout& layout, const Visit& visit) {
+  std::size_t at = 0;
+  for (const FlatEntry& entry : layout.entries) {
+    for (; at < entry.offset; ++at) visit(at);
+    at = entry.offset + entry.count;
+  }
+  for (; at < layout.size; ++at) visit(at);
+}
+
+/// Copies a tensor, and makes what stands behind it zero.
+void copy_padded(std::span<const float> from, std::span<float> to, std::size_t padding) {
+  const auto end = std::ranges::copy(from, to.begin()).out;
+  std::fill_n(end, padding, 0.0F);
+}
+
 // Floats of the layout between the end of entry `index` and what comes next.
 std::size_t padding_after(const FlatLayout& layout, std::size_t index) {
   const bool last = index + 1 == layout.entries.size();
@@ -38,19 +63,15 @@ ServerOrder::ServerOrder(Model& model, Tables place) {
 
 void ServerOrder::take_dense(std::span<const float> state, std::span<float> dense) const {
   for (const Piece& piece : dense_) {
-    const auto end = std::ranges::copy(state.subspan(piece.in_state, piece.count),
-                                       dense.subspan(piece.on_server).begin())
-                         .out;
-    std::fill_n(end, piece.padding, 0.0F);
+    copy_padded(state.subspan(piece.in_state, piece.count), dense.subspan(piece.on_server),
+                piece.padding);
   }
 }
 
 void ServerOrder::put_dense(std::span<const float> dense, std::span<float> state) const {
   for (const Piece& piece : dense_) {
-    const auto end = std::ranges::copy(dense.subspan(piece.on_server, piece.count),
-                                       state.subspan(piece.in_state).begin())
-                         .out;
-    std::fill_n(end, piece.padding, 0.0F);
+    copy_padded(dense.subspan(piece.on_server, piece.count), state.subspan(piece.in_state),
+                piece.padding);
   }
 }
 
@@ -63,9 +84,61 @@ void ServerOrder::take_table(std::size_t index, std::span<const float> state,
 void ServerOrder::put_table(std::size_t index, std::span<const float> table,
                             std::span<float> state) const {
   const Piece& piece = tables_[index];
-  const auto end =
-      std::ranges::copy(table.first(piece.count), state.subspan(piece.in_state).begin()).out;
-  std::fill_n(end, piece.padding, 0.0F);
+  copy_padded(table.first(piece.count), state.subspan(piece.in_state), piece.padding);
+}
+
+std::vector<double> padding_of(const FlatLayout& layout, const ServerModel::Part& dense) {
+  std::vector<double> padding;
+  const auto add = [&](const std::vector<float>& floats) {
+    for_each_padding(layout, [&](std::size_t at) { padding.push_back(floats[at]); });
+  };
+  add(dense.values);
+  std::ranges::for_each(dense.slots, add);
+  return padding;
+}
+
+void put_padding(const FlatLayout& layout, std::span<const double> padding,
+                 ServerModel::Part& dense) {
+  std::size_t floats = 0;
+  for_each_padding(layout, [&](std::size_t) { ++floats; });
+  if (padding.size() != floats * (1 + dense.slots.size())) return;
+  const auto put = [&](std::vector<float>& into) {
+    for_each_padding(layout, [&](std::size_t at) {
+      into[at] = static_cast<float>(padding.front());
+      padding = padding.subspan(1);
+    });
+  };
+  put(dense.values);
+  std::ranges::for_each(dense.slots, put);
+}
+
+// Tables stand in the order of the model, on servers as in a state.
+void to_servers(const ServerOrder& order, std::span<const float> state, ServerModel& model,
+                int slot) {
+  std::vector<float>& dense = floats_of(model.dense, slot);
+  dense.resize(order.dense());
+  order.take_dense(state, dense);
+  model.tables.resize(order.tables());
+  for (std::size_t i = 0; i < order.tables(); ++i) {
+    std::vector<float>& table = floats_of(model.tables[i], slot);
+    table.resize(order.table(i));
+    order.take_table(i, state, table);
+  }
+}
+
+void from_servers(const ServerOrder& order, ServerModel& model, int slot,
+                  std::vector<float>& state) {
+  std::vector<float>& dense = floats_of(model.dense, slot);
+  dense.resize(order.dense());
+  // Without tables both have the same order, and a large model need not be copied.
+  if (order.tables() == 0) return state.swap(dense);
+  state.resize(order.floats());
+  order.put_dense(dense, state);
+  for (std::size_t i = 0; i < order.tables(); ++i) {
+    std::vector<float>& table = floats_of(model.tables[i], slot);
+    table.resize(order.table(i));
+    order.put_table(i, table, state);
+  }
 }
 
 }  // namespace cohort

@@ -10,11 +10,10 @@
 
 #include "base/fail.h"
 #include "base/failpoint.h"
-#include "cluster/prefix_store.h"
-#include "cluster/store_server.h"
+#include "cluster/store.h"
 #include "cluster/tcp_store.h"
 #include "kinds/strategy_table.h"
-#include "os/shared_memory.h"
+#include "os/memory.h"
 #include "strategy/servers/server_groups_test_support.h"
 
 namespace cohort {

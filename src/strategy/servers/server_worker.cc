@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "optimizer/square_sum.h"
-#include "server/shard/worker_codec.h"
-#include "strategy/servers/server_options.h"
-#include "strategy/servers/server_state.h"
+#include "gossip/claims.h"
+#include "optimizer/optimizer.h"
+#include "server/wire/wire.h"
+#include "strategy/compressed_gradients.h"
+#include "strategy/own_memory_forms.h"
+#include "strategy/servers/server_rule.h"
 
 namespace cohort {
 namespace {
@@ -130,17 +132,12 @@ void ServerWorker::make_space(std::span<float> parameters, std::span<float> grad
 }
 
 void ServerWorker::check_start(const TrainingState& start) const {
-  const auto check = [](const char* what, std::size_t found, std::size_t wanted) {
-    if (found == wanted) return;
-    fail(ErrorCode::invalid,
-         "the state to go on from has {} {} where the model has {}: it is of another model", found,
-         what, wanted);
-  };
-  if (!start.parameters.empty()) check("parameters", start.parameters.size(), order_.floats());
-  for (const auto& slot : start.slots) check("floats of a slot", slot.size(), order_.floats());
-  check("floats of buffers", start.buffers.size(), layout_.buffers.size);
+  if (!start.parameters.empty()) check_size("parameters", start.parameters.size(), order_.floats());
+  for (const auto& slot : start.slots) check_size("floats of a slot", slot.size(), order_.floats());
+  check_size("floats of buffers", start.buffers.size(), layout_.buffers.size);
 }
 
+// A state without parameters says that the servers had them. Where they have none now, nobody has.
 void ServerWorker::give_first_model(const TrainingState& start) {
   if (start.parameters.empty() && order_.floats() > 0) {
     fail(ErrorCode::corrupt,
@@ -169,6 +166,8 @@ bool ServerWorker::was_pushed(const TrainingState* start) const {
          first_step_ > start->step;
 }
 
+// Those of a worker that has none of its own, and in step those of all, are the chief's. Waits for
+// all workers.
 void ServerWorker::take_buffers(std::span<float> buffers, const TrainingState* start) {
   if (start != nullptr) {
     const std::vector<float>& own =
@@ -185,6 +184,8 @@ void ServerWorker::fill_from_chief(std::span<float> values, bool has_own) {
   if (!has_own) std::ranges::copy(chiefs, values.begin());
 }
 
+// A worker has only those rows of a table that it has asked for; the chief of a new training has
+// all values, as it has given them.
 void ServerWorker::keep_tables_apart() {
   if (table_place_ == Tables::among_parameters) return;
   const bool has_values = is_chief() && context_.start == nullptr;
@@ -201,7 +202,7 @@ void ServerWorker::save_servers(TrainingState& state, ServerModel& model, std::i
                                                       : std::vector<double>();
   from_servers(order_, model, kParameters, state.parameters);
   state.work = takes_claims() ? model.work : work_after(step, context_.parts);
-  state.step = steps_done(state.work);
+  state.step = whole_steps(state.work);
   known_step_ = std::max(known_step_, state.step);
 }
 
@@ -248,6 +249,7 @@ ExchangeReply ServerWorker::exchange_with_servers(Exchange& exchange) {
   return reply;
 }
 
+// The time in which the servers kept the push waiting for other workers' is no communication.
 ExchangeReply ServerWorker::timed_exchange(Exchange& exchange) {
   const auto begin = Clock::now();
   const ExchangeReply reply = exchange_with_servers(exchange);
@@ -302,6 +304,7 @@ void ServerWorker::fetch(std::size_t table, std::span<const std::uint32_t> rows)
   }
 }
 
+// In portions, so that a large table needs no second copy in memory.
 void ServerWorker::fetch_tables_for_chief() {
   if (!is_chief()) return;
   constexpr std::size_t kRowsAtOnce = 1 << 16;

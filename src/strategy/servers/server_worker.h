@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kinds/strategy_table.h"
-#include "os/private_memory.h"
+#include "os/memory.h"
 #include "server/client/server_client.h"
 #include "strategy/servers/server_order.h"
 #include "strategy/strategy.h"
@@ -16,7 +16,22 @@
 namespace cohort {
 
 /// A worker that trains with servers; what all ways to push have in common: the servers, the model
-/// and its tables.
+/// and its tables. One per worker, used by the thread that trains; it waits for servers and workers
+/// with the context's timeout.
+///
+/// Vocabulary. An *exchange* is one call to all servers: it may push, pull, ask for work, or
+/// several of these. A server's *version* counts its updates. The *chief* is worker 0. *In step*
+/// (sync) all push after the same steps and the servers update once per step; otherwise a *piece*,
+/// one part of a step's batch, is *claimed* from server 0 by whoever is free, and a push says of
+/// which pieces it is. *Tables* are embeddings: where gradients are pushed, servers keep them and
+/// workers fetch the rows they use.
+///
+/// The beginning (make_space), in this order on all workers:
+///   1. the chief gives the servers a first model, where they have none
+///   2. pushes that got no answer in the last group are made again
+///   3. everybody pulls; the chief says with which step it goes on
+///   4. buffers, own slots and velocities are taken over, or the chief's where a worker has none
+///   5. the model's tensors move into the memory of this object
 ///
 /// Servers outlive a group of workers with what they have learned. Where they have a model all
 /// workers pull it; otherwise worker 0 gives them the one to start from. In step (sync) a server's
@@ -101,13 +116,13 @@ class ServerWorker : public Strategy, private WorkSource {
   StrategyContext context_;
   StrategyTraits traits_;
   Tables table_place_;
-  ModelLayout layout_;
+  ModelLayout layout_;  // As servers see the model: without tables where these are apart.
   ServerOrder order_;
   WorkerSums sums_;
   PrivateMemory buffers_;
   ServerClient client_;
-  std::optional<FlatSpace> space_;
-  Vote vote_;
+  std::optional<FlatSpace> space_;  // From make_space() on.
+  Vote vote_;                       // Of the step under way.
 
  private:
   std::optional<Claim> next_work() override;
@@ -120,9 +135,9 @@ class ServerWorker : public Strategy, private WorkSource {
   void keep_tables_apart();
   void fetch(std::size_t table, std::span<const std::uint32_t> rows);
 
-  std::vector<std::unique_ptr<TableRows>> tables_;
-  std::vector<float> fetched_;
-  std::vector<double> padding_;                // Of what save_servers() read; see server_state.h.
+  std::vector<std::unique_ptr<TableRows>> tables_;  // Where they are apart.
+  std::vector<float> fetched_;                      // Rows on their way into a table.
+  std::vector<double> padding_;                // Of what save_servers() read; see padding_of().
   std::optional<LinkMemory> link_at_meeting_;  // Before everybody got the exact parameters.
   std::int64_t first_step_ = 0;
   std::int64_t known_step_ = 0;

@@ -17,6 +17,10 @@
 #include "kinds/strategy_table.h"
 #include "train/loop/training_loop.h"
 
+// A training without gradients, for tests of the loop and its parts. Workers are threads; each has
+// a Script that says what goes wrong, an InventedStrategy and an InventedStepper that remember what
+// they were asked for, and the real control block, log and checkpoints around them.
+
 namespace cohort {
 
 /// What the loop of one worker has asked for, in order: "compute 0", "finish 0", "meet" …

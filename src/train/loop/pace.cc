@@ -8,6 +8,7 @@
 namespace cohort {
 namespace {
 
+/// All make every step together. A stop is a vote in the step, so that nobody has to ask.
 class LockstepPace : public Pace {
  public:
   explicit LockstepPace(const PaceParts& parts) : Pace(parts.view.closing), parts_(parts) {}
@@ -78,6 +79,7 @@ class LoosePace : public Pace {
   PaceParts parts_;
 };
 
+/// Each makes every step, on its part of the batch.
 class AlonePace : public LoosePace {
  public:
   using LoosePace::LoosePace;
@@ -94,6 +96,7 @@ class AlonePace : public LoosePace {
   bool hand_in(std::int64_t /*steps*/, bool /*goes_on_at_once*/) override { return false; }
 };
 
+/// Each makes the pieces it is given: the next comes with the answer to the last, or is asked for.
 class HandedOutPace : public LoosePace {
  public:
   using LoosePace::LoosePace;

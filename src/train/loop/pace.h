@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "cluster/view.h"
+#include "cluster/membership.h"
 #include "strategy/strategy.h"
 #include "train/loop/step_log.h"
 #include "train/loop/stepper.h"

@@ -5,17 +5,21 @@
 
 #include "base/phases.h"
 #include "data/batch_loader.h"
-#include "data/evaluation_batches.h"
-#include "data/loaded_data.h"
+#include "data/load_data.h"
 #include "kinds/strategy_table.h"
 #include "strategy/strategy.h"
-#include "train/loop/loss.h"
 #include "train/loop/stepper.h"
+#include "train/loop/validation.h"
 
 namespace cohort {
 
 /// Steps of workers that each have the whole model and take their rows of every batch (data
 /// parallel): a batch, or several where gradients accumulate, goes forward and back through it.
+///
+/// A worker's loss is the mean over its rows times its share of the global batch, so that losses,
+/// and gradients, add up over the workers to those of the whole batch. A worker without rows (there
+/// are fewer rows than workers) has a loss of zero; its layers run all the same where they are
+/// Cohort's, because they may talk to those of the other workers.
 class ReplicaStepper : public Stepper {
  public:
   struct Options {

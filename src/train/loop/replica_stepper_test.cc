@@ -1,3 +1,6 @@
+// Passes of a model of one number, whose losses and gradients can be told beforehand: what workers
+// do apart adds up to what one does alone.
+
 #include "train/loop/replica_stepper.h"
 
 #include <gmock/gmock.h>

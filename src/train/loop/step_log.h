@@ -1,22 +1,38 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "kinds/strategy_table.h"
-#include "launch/control/due_losses.h"
+#include "launch/control/piece_losses.h"
+#include "strategy/strategy.h"
 #include "train/worker_life.h"
+
+// What is told of steps: StepBooks counts every step of this worker, for its slot and its result;
+// StepLog picks those that are logged, and writes them where this worker is the chief. Both belong
+// to one group and keep in WorkerLife what goes on counting in the next. For the worker's thread.
 
 namespace cohort {
 
 /// Which steps are logged, and what is told of them: to the launcher by every worker, to the run
-/// folder by the chief. Steps are logged in their order, none twice.
+/// folder by the chief. Steps are logged in their order, none twice. A step is *due* where it
+/// passes a multiple of log.every_steps, and the first and the last of the job are.
 ///
 /// Where steps are handed out in pieces, nobody knows who makes a piece of a step that is due; the
 /// chief may make none. So every worker leaves what it knows of such a piece in its LossQueue, and
-/// the chief makes a line of it when the step is settled (see DueLosses). Where the chief cannot
-/// see the other workers' memory, because they have launchers of their own, it tells of the steps
-/// it took part in, of those that pass a multiple, and of the last one.
+/// the chief makes a line of it when the step is settled (piece_losses.h). A worker shows what it
+/// holds in its slot (`held_step`) before it can have it, and takes that back only after its piece
+/// is in the queue; the chief reads what is held first and the queues second. So it misses no piece
+/// but one: an earlier step's, of a worker that was lost, which may come with an answer.
+///
+///   ask_for_work()  held = any        begin_piece(n)  held = n, where n is due
+///   hand_in(n)      held = n          step_done()     the piece is put, then held = next or
+///   nothing
+///
+/// Where the chief cannot see the other workers' memory, because they have launchers of their own,
+/// it tells of the steps it took part in, of those that pass a multiple, and of the last one.
 class StepLog {
  public:
   /// What a step's record is made of, besides what the worker's life knows.
@@ -83,16 +99,43 @@ class StepLog {
   StrategyTraits traits_;
   View view_;
   std::function<std::uint64_t()> bytes_sent_;
-  bool shared_;  // Steps are handed out, and the chief sees what all workers leave.
-  std::int64_t logged_step_;
-  std::int64_t paced_step_;  // Up to which this worker has noted its pace.
-  std::int64_t paced_own_steps_;
-  double paced_busy_;
-  double paced_wait_;
-  double communication_share_ = 0;
-  bool told_full_ = false;
+  bool shared_;               // Steps are handed out, and the chief sees what all workers leave.
+  std::int64_t logged_step_;  // The newest, by whichever chief.
+  std::int64_t paced_step_;   // Up to which this worker has noted its pace,
+  std::int64_t paced_own_steps_;    // and what it had counted then: its steps,
+  double paced_busy_;               // seconds of communication and waiting,
+  double paced_wait_;               // of waiting alone.
+  double communication_share_ = 0;  // Of the time since it noted its pace before.
+  bool told_full_ = false;          // That its queue is full; once is enough.
   DueLosses losses_;
   std::vector<ReadQueue> queues_;  // The chief's.
+};
+
+/// What a worker counts of its steps: the launcher sees it in the worker's slot while it trains,
+/// and as its result when it ends.
+class StepBooks {
+ public:
+  /// `engine`: its name. The others outlive this.
+  StepBooks(WorkerLife& life, const Strategy& strategy, std::string engine)
+      : life_(life), strategy_(strategy), engine_(std::move(engine)) {}
+
+  /// The step that makes it `steps` steps begins,
+  void begin_step(std::int64_t steps);
+  /// and is done, with this loss.
+  void step_done(std::int64_t steps, double loss);
+
+  /// By this worker so far, in all groups.
+  Traffic traffic() const;
+
+  /// Puts all that was counted into the worker's slot, where it stays when the worker is gone.
+  void fill_result(std::int64_t steps, const StepLog& log) const;
+
+ private:
+  WorkerLife& life_;
+  const Strategy& strategy_;
+  std::string engine_;
+  Clock::time_point began_;  // The step that is being made,
+  double wait_before_ = 0;   // and the seconds of waiting before it.
 };
 
 }  // namespace cohort

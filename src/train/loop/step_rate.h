@@ -6,13 +6,16 @@
 
 namespace cohort {
 
+/// What was measured between two looks.
 struct RateWindow {
   double samples_per_second = 0;
   double seconds = 0;
 };
 
-/// Samples per second of training: pauses (validation) and the first steps, in which memory is
-/// touched for the first time, are left out of the steady rate.
+/// Samples per second of training. Pauses (validation) are left out of everything, and the first
+/// steps of the worker, in which memory is touched for the first time, out of the steady rate. It
+/// goes on from group to group: start() begins the clock again, so that the time between two groups
+/// counts for neither. For one thread.
 class StepRate {
  public:
   static constexpr std::int64_t kWarmUpSteps = 5;
@@ -30,6 +33,7 @@ class StepRate {
     Clock::time_point begin_;
   };
 
+  /// Before the first step of a group.
   void start() { last_ = window_start_ = Clock::now(); }
 
   void step_done(std::int64_t samples) {
@@ -67,8 +71,8 @@ class StepRate {
     window_start_ += pause;
   }
 
-  Clock::time_point last_;
-  Clock::time_point window_start_;
+  Clock::time_point last_;          // The end of the last step, moved on by pauses,
+  Clock::time_point window_start_;  // and that of the last step before the window.
   std::int64_t steps_ = 0;
   double seconds_ = 0;
   std::int64_t window_samples_ = 0;

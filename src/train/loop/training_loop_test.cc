@@ -1,3 +1,6 @@
+// The loop with an invented stepper and strategy, which only remember what they were asked for: who
+// is called when, in all three paces, through pauses, stops, divergence and a second group.
+
 #include "train/loop/training_loop.h"
 
 #include <gmock/gmock.h>

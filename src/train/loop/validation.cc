@@ -1,6 +1,39 @@
 #include "train/loop/validation.h"
 
+#include <array>
+
+#include "base/names.h"
+#include "cluster/membership.h"
+#include "data/sampler.h"
+#include "strategy/strategy.h"
+#include "train/loop/pace.h"
+#include "train/loop/step_rate.h"
+#include "train/loop/stepper.h"
+#include "train/worker_life.h"
+
 namespace cohort {
+namespace {
+
+torch::Tensor cross_entropy(const torch::Tensor& output, const torch::Tensor& target) {
+  return torch::nn::functional::cross_entropy(output.flatten(0, -2), target.flatten());
+}
+
+torch::Tensor mean_squared_error(const torch::Tensor& output, const torch::Tensor& target) {
+  return torch::mse_loss(output, target.view_as(output));
+}
+
+}  // namespace
+
+LossFunction make_loss(const TrainOptions& options) {
+  if (options.own_loss) return options.own_loss;
+  check_known("train.loss", options.loss, {"cross-entropy", "mean-squared-error"});
+  return options.loss == "cross-entropy" ? cross_entropy : mean_squared_error;
+}
+
+Hits count_hits(const torch::Tensor& output, const torch::Tensor& target) {
+  const auto right = output.argmax(-1).eq(target).sum().item<std::int64_t>();
+  return {static_cast<double>(right), static_cast<double>(target.numel())};
+}
 
 ValidationSums evaluate(Model& model, EvaluationBatches& batches, const LossFunction& loss) {
   torch::NoGradGuard no_grad;
@@ -25,6 +58,68 @@ ValidationSums evaluate(Model& model, EvaluationBatches& batches, const LossFunc
 ValidationResult result_of(const ValidationSums& sums) {
   const auto ratio = [](double part, double all) { return all > 0 ? part / all : 0; };
   return {ratio(sums.loss, sums.samples), ratio(sums.right, sums.predictions)};
+}
+
+void EpochValidation::begin(const View& view, std::int64_t steps) {
+  WorkerLife& life = parts_.life;
+  const std::int64_t epochs = epochs_at(steps);
+  const bool done =
+      view.epoch == 1 || parts_.pace.agree_on_validated(life.validated_epochs >= epochs);
+  life.validated_epochs = done ? epochs : epochs - 1;
+}
+
+std::int64_t EpochValidation::epochs_at(std::int64_t steps) const {
+  const WorkerRun& run = parts_.life.run;
+  return steps / steps_per_epoch(run.data.train->size(), run.job.train.batch);
+}
+
+/// The last epoch is left to at_end().
+bool EpochValidation::is_wanted(std::int64_t steps) const {
+  return epochs_at(steps) > parts_.life.validated_epochs &&
+         parts_.life.run.job.train.validate == "epoch" && steps < parts_.life.total_steps;
+}
+
+bool EpochValidation::is_due(std::int64_t steps) const {
+  return is_wanted(steps) && parts_.pace.validates();
+}
+
+// Who asked to stop does not want to wait for a validation.
+void EpochValidation::before_step(std::int64_t steps) {
+  const std::int64_t epochs = epochs_at(steps);
+  if (epochs <= parts_.life.validated_epochs || parts_.pace.stopped()) return;
+  const std::optional<ValidationPart> part = parts_.pace.validates();
+  if (part && is_wanted(steps)) run(steps, *part);
+  parts_.life.validated_epochs = epochs;
+}
+
+void EpochValidation::at_end(std::int64_t steps) {
+  if (parts_.life.run.job.train.validate != "never") run(steps, ValidationPart::own_share);
+}
+
+void EpochValidation::run(std::int64_t steps, ValidationPart part) {
+  const StepRate::Pause pause(parts_.life.rate);
+  parts_.life.slot.state.store(WorkerState::validating);
+  const ValidationSums own = parts_.stepper.evaluate(part);
+  std::array<double, 4> sums = {own.loss, own.samples, own.right, own.predictions};
+  if (part == ValidationPart::own_share) parts_.strategy.sum_over_workers(sums);
+  parts_.life.slot.state.store(WorkerState::training);
+  tell(steps, result_of({sums[0], sums[1], sums[2], sums[3]}));
+}
+
+void EpochValidation::tell(std::int64_t steps, const ValidationResult& result) {
+  WorkerLife& life = parts_.life;
+  const bool classes = life.run.data.spec.classes;
+  WorkerResult& told = life.slot.result;
+  told.has_validation = true;
+  told.has_accuracy = classes;
+  told.validation_loss = result.loss;
+  told.accuracy = result.accuracy;
+  if (!life.log) return;
+  life.log->validation({.step = steps,
+                        .epoch = life.epochs_after(steps),
+                        .loss = result.loss,
+                        .accuracy = result.accuracy,
+                        .has_accuracy = classes});
 }
 
 }  // namespace cohort

@@ -6,12 +6,14 @@
 #include <memory>
 
 #include "base/phases.h"
-#include "events/trace_writer.h"
+#include "events/trace.h"
 
 namespace cohort {
 
-/// One worker's part of trace.json: listens to its phases, and leaves a fragment in the run folder
-/// that the launcher merges with the others'.
+/// One worker's part of trace.json (log.trace): listens to its phases, and leaves a fragment in the
+/// run folder at its end, which the launcher merges with the others'. Phases may end in the
+/// worker's thread and in that of its communication at once; a step is the one that the worker's
+/// thread is at.
 class WorkerTrace {
  public:
   /// Does nothing unless `wanted`.
@@ -19,6 +21,8 @@ class WorkerTrace {
 
   void set_step(std::int64_t step) { step_.store(step, std::memory_order_relaxed); }
 
+  /// Leaves the fragment; nothing where there is no folder. Throws Error where it cannot be
+  /// written.
   void write(const std::filesystem::path& run_dir, int rank) const;
 
  private:

@@ -4,9 +4,12 @@
 
 #include <optional>
 
-#include "launch/process_plan.h"
+#include "launch/processes.h"
 #include "tensor/data_spec.h"
-#include "train/run/thread_rule.h"
+
+// The cores, threads and memory of a process that computes. In the order of a process' life: the
+// launcher forbids threads before it forks; a worker, once forked, gets its share of the cores and
+// tells malloc to keep its blocks.
 
 namespace cohort {
 
@@ -14,11 +17,26 @@ namespace cohort {
 /// threads do not survive fork().
 void forbid_compute_threads();
 
+/// What the number of a worker's threads depends on where the user has chosen none.
+struct ThreadChoice {
+  int cores = 1;          ///< Of this host, that its workers may use.
+  int local_workers = 1;  ///< That share them.
+  /// Multiplications of a worker's part of a batch on its way forward, where they are known.
+  std::optional<double> part_work = {};
+};
+
+/// A worker's threads: one for each core of its share, but no more than have something to do. A
+/// thread that is woken for too little costs more time than it saves.
+///
+/// A function of the job and the machine alone, never of a measurement: how a product is cut among
+/// threads can change its last bits, and the same job must give the same bytes.
+int threads_for(const ThreadChoice& choice);
+
 /// A worker's part of a batch, as ThreadChoice counts it.
 std::optional<double> part_work(const Job& job, const DataSpec& spec);
 
 /// The BLAS and OpenMP threads of a worker: what the job says, or the user's OMP_NUM_THREADS, or
-/// what thread_rule.h chooses.
+/// threads_for().
 int threads_of_worker(const ClusterOptions& cluster, const ThreadChoice& choice);
 
 /// Gives this worker its share of the cores: binds the process to them (where `bind`; threads of

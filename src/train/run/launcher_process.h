@@ -15,7 +15,14 @@
 
 namespace cohort {
 
-/// The process that launches a run, and what it says.
+/// The process that launches a run, and what it says: the caller's end of Run.
+///
+///   caller (Run)                 keeper thread                launcher process
+///   LauncherProcess()  ───────►  starts it        ─────────►  run_here(): forks workers, …
+///   next_message()     ◄────────────── pipe ────────────────  messages, below
+///   signal()           ─────────────── kill() ─────────────►  stop; once more: at once
+///   status()           ◄───────  waits for its end  ◄───────  ends
+///   metrics.jsonl of the run folder has the steps (MetricsTail); they are no messages.
 ///
 /// It is a child of a thread that does nothing else and lives as long as it: the kernel ends the
 /// child when that thread ends, which it does only after it, or with the whole process. The child
@@ -29,6 +36,9 @@ namespace cohort {
 ///   {"run_dir": …, "after_step": …}
 /// and at the end one of:
 ///   {"summary": …, "run_dir": …, "exit_code": …}    {"error": …, "code": …, "rank": …}
+/// A launcher that is killed sends nothing at the end; status() says what ended it.
+///
+/// Its calls are for one thread, but signal(), which any may make.
 class LauncherProcess {
  public:
   struct Task {
@@ -63,12 +73,12 @@ class LauncherProcess {
   bool has_ended();
   void keep(const Task& task, bool anew, int messages);
 
-  UniqueFd messages_;
-  std::string buffer_;
+  UniqueFd messages_;   // The pipe's end to read from; does not block.
+  std::string buffer_;  // What was read and is no whole message yet, or was not asked for.
   bool over_ = false;
   bool at_end_ = false;  // Of the pipe: nobody can write to it any more.
 
-  std::mutex mutex_;
+  std::mutex mutex_;  // Of what the keeper writes:
   std::condition_variable changed_;
   pid_t pid_ = 0;
   bool started_ = false;

@@ -6,13 +6,12 @@
 #include <cstdlib>
 
 #include "base/fail.h"
-#include "base/json_fields.h"
-#include "base/json_text.h"
+#include "base/json.h"
 #include "os/signal_watch.h"
+#include "train/loop/chief_log.h"
 #include "train/run/launcher_process.h"
-#include "train/run/metrics_tail.h"
 #include "train/run/run_here.h"
-#include "train/run/summary_json.h"
+#include "train/run/summary_text.h"
 
 namespace cohort {
 namespace {
@@ -42,6 +41,8 @@ std::map<std::string, std::string> launch_variables() {
   return found;
 }
 
+/// What a Run is made of: the process, and what is known of it so far. Nothing of it goes on by
+/// itself: messages and steps are taken when the caller polls or waits.
 struct Run::Parts {
   Parts(const Job& job, const StartOptions& start_options, bool anew)
       : strategy(job.strategy.kind),

@@ -15,8 +15,8 @@
 #include "cluster/host_id.h"
 #include "job/job_file.h"
 #include "kernel/kernel_report.h"
-#include "os/command_line.h"
 #include "os/shared_wait.h"
+#include "os/this_process.h"
 
 namespace cohort {
 namespace {
@@ -55,8 +55,7 @@ void check_free(const fs::path& path) {
   }
 }
 
-/// Held until this process and all that it forks have ended: two runs in one folder would remove
-/// each other's checkpoints.
+/// How long a lock is waited for.
 /// The tasks of a run that was killed a moment ago end one after the other, with the folder's lock.
 constexpr auto kLastBreath = std::chrono::seconds(3);
 

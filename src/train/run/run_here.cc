@@ -1,241 +1,47 @@
 #include "train/run/run_here.h"
 
 #include <fmt/format.h>
-#include <signal.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <sstream>
 
 #include "base/fail.h"
-#include "base/failpoint.h"
 #include "base/files.h"
-#include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "data/load_data.h"
 #include "data/sampler.h"
-#include "job/check_job.h"
 #include "kernel/kernel_report.h"
 #include "kinds/strategy_table.h"
 #include "launch/launch.h"
-#include "launch/slow_workers.h"
+#include "launch/progress.h"
+#include "launch/requests.h"
+#include "launch/run_status.h"
 #include "model/make_model.h"
-#include "os/descriptor_limit.h"
 #include "os/shared_wait.h"
-#include "server/memory/shard_parts.h"
+#include "os/this_process.h"
+#include "server/wire/shard_shape.h"
 #include "strategy/strategy.h"
 #include "tensor/flat_space.h"
 #include "train/loop/chief_log.h"
 #include "train/loop/worker_trace.h"
+#include "train/run/compute_threads.h"
+#include "train/run/reports.h"
 #include "train/run/run_folder.h"
+#include "train/run/run_plan.h"
 #include "train/run/server_memories.h"
-#include "train/run/server_report.h"
-#include "train/run/summary_json.h"
+#include "train/run/summary_text.h"
 #include "train/run/worker_process.h"
 #include "train/state/start_state.h"
 
 namespace cohort {
 namespace {
 
-/// The job as it will run: the environment's number of workers wins over the file's.
-Job resolve(Job job, const std::optional<LaunchEnvironment>& environment) {
-  if (environment) job.cluster.workers = environment->world;
-  if (job.cluster.servers == 0 && uses_servers(job.strategy.kind)) job.cluster.servers = 1;
-  check_job(job);
-  if (environment && job.cluster.replication == "in-graph" && environment->world > 1) {
-    fail(ErrorCode::invalid,
-         "replication in-graph runs all workers in one process, but WORLD_SIZE={} asks for as many "
-         "processes; use between-graph",
-         environment->world);
-  }
-  return job;
-}
-
-/// The servers are the business of the launcher that has rank 0.
-std::vector<ProcessPlan> plan_processes(const Job& job,
-                                        const std::optional<LaunchEnvironment>& environment) {
-  const auto world = static_cast<int>(job.cluster.workers);
-  const auto servers = static_cast<int>(job.cluster.servers);
-  const bool remote = environment && world > 1;
-  std::vector<ProcessPlan> plans;
-  if (!environment && job.cluster.replication == "in-graph" && world + servers > 1) {
-    ProcessPlan all{.world = world};
-    for (int rank = 0; rank < world; ++rank) all.ranks.push_back(rank);
-    for (int server = 0; server < servers; ++server) all.servers.push_back(server);
-    return {all};
-  }
-  if (environment) {
-    plans.push_back({.ranks = {environment->rank}, .world = world, .remote = remote});
-  } else {
-    for (int rank = 0; rank < world; ++rank) {
-      plans.push_back({.ranks = {rank}, .world = world, .place = {rank, world}});
-    }
-  }
-  for (int server = 0; server < servers && (!environment || environment->rank == 0); ++server) {
-    plans.push_back({.servers = {server}, .world = world, .remote = remote});
-  }
-  return plans;
-}
-
-/// Processes that one launcher starts as workers at most, at the start or later.
-constexpr int kMostWorkers = 1024;
-
-/// Threads cannot be replaced one by one, and workers of other launchers are their business.
-bool can_regroup(const Job& job, const std::optional<LaunchEnvironment>& environment) {
-  const bool threads =
-      job.cluster.replication == "in-graph" && job.cluster.workers + job.cluster.servers > 1;
-  return !threads && !(environment && job.cluster.workers > 1);
-}
-
-/// As many as the run could have been started with: every worker has a sample of each batch.
-int most_workers(const Job& job, const std::optional<LaunchEnvironment>& environment) {
-  const std::int64_t workers = job.cluster.workers;
-  if (!can_regroup(job, environment)) return static_cast<int>(workers);
-  if (workers > kMostWorkers) {
-    fail(ErrorCode::invalid, "cluster.workers is {}; one launcher starts at most {}", workers,
-         kMostWorkers);
-  }
-  const std::int64_t shares = job.train.batch / std::max<std::int64_t>(job.train.accumulate, 1);
-  return static_cast<int>(std::clamp<std::int64_t>(shares, workers, kMostWorkers));
-}
-
-std::string task_name(const ProcessPlan& plan) {
-  return plan.ranks.empty() ? fmt::format("server-{}", plan.servers.front())
-                            : fmt::format("worker-{}", plan.ranks.front());
-}
-
-/// `faults` is a list of TASK:FAILPOINTS, separated by semicolons. Only the first process of a task
-/// has them: the one that takes its place lives.
-void plant_faults(std::vector<ProcessPlan>& plans, const std::string& faults) {
-  std::istringstream items(faults);
-  for (std::string item; std::getline(items, item, ';');) {
-    const auto colon = item.find(':');
-    const auto plan = std::ranges::find_if(plans, [&](const ProcessPlan& candidate) {
-      return task_name(candidate) == item.substr(0, colon);
-    });
-    if (colon == std::string::npos || plan == plans.end()) {
-      fail(ErrorCode::invalid,
-           "fault \"{}\" names no task of this run, as in worker-1:worker.step=kill@20", item);
-    }
-    if (!plan->failpoints.empty()) plan->failpoints += ',';
-    plan->failpoints += item.substr(colon + 1);
-    set_failpoints(plan->failpoints);  // Refuses what it does not understand.
-    set_failpoints("");
-  }
-}
-
-TaskSummary task_summary(const std::string& role, std::size_t rank, const TaskIdentity& task) {
-  return {.role = role,
-          .rank = static_cast<int>(rank),
-          .host = task.host.data(),
-          .pid = task.pid,
-          .peak_rss_bytes = task.peak_rss_bytes,
-          .steps = {},
-          .step_seconds = {},
-          .wait_seconds = {}};
-}
-
-void fill_from_workers(Summary& summary, const ControlBlock& control) {
-  const auto slots = control.slots();
-  const WorkerSlot& chief_slot = control.slot(control.chief());
-  const WorkerResult& chief = chief_slot.result;
-  summary.engine = chief.engine.data();
-  summary.steps = chief.steps > 0 ? chief.steps : chief_slot.step.load();
-  summary.epochs = chief.epochs;
-  if (chief.has_validation) summary.loss = chief.validation_loss;
-  if (chief.has_accuracy) summary.accuracy = chief.accuracy;
-  double samples_per_second = 0;
-  const auto counted = static_cast<double>(
-      std::ranges::count_if(slots, [](const auto& slot) { return slot.result.own_steps > 0; }));
-  for (std::size_t rank = 0; rank < slots.size(); ++rank) {
-    if (slots[rank].state.load() == WorkerState::absent) continue;
-    const WorkerResult& result = slots[rank].result;
-    summary.samples += std::max(result.samples, slots[rank].samples.load());
-    if (!control.is_sent_away(static_cast<int>(rank)))
-      samples_per_second += result.samples_per_second;
-    summary.bytes_sent += static_cast<std::int64_t>(result.bytes_sent);
-    summary.bytes_received += static_cast<std::int64_t>(result.bytes_received);
-    for (std::size_t phase = 0; phase < kPhaseNames.size(); ++phase) {
-      summary.phase_seconds[std::string(kPhaseNames[phase])] +=
-          result.phase_seconds[phase] / std::max(counted, 1.0);
-    }
-    const bool is_chief = static_cast<int>(rank) == control.chief();
-    TaskSummary task = task_summary(is_chief ? "chief" : "worker", rank, result.task);
-    task.steps = result.own_steps;
-    task.step_seconds = result.step_seconds;
-    task.wait_seconds = result.phase_seconds[static_cast<std::size_t>(Phase::wait)];
-    summary.tasks.push_back(std::move(task));
-  }
-  if (samples_per_second > 0) summary.samples_per_second = samples_per_second;
-}
-
-/// `reports`: what the servers' memory says, where it outlives them.
-void fill_from_servers(Summary& summary, std::span<const ServerSlot> servers,
-                       std::vector<ServerReport> reports) {
-  if (servers.empty()) return;
-  if (reports.empty()) {
-    for (const ServerSlot& server : servers) reports.push_back(server.report);
-  }
-  summary.staleness = summarize_staleness(reports);
-  summary.shards = summarize_shards(reports);
-  for (std::size_t i = 0; i < servers.size(); ++i) {
-    summary.tasks.push_back(task_summary("server", i, servers[i].task));
-  }
-}
-
-void set_status(Summary& summary, const LaunchResult& result, const ControlBlock& control) {
-  summary.status = "completed";
-  for (const auto* failures : {&result.failures, &result.recovered}) {
-    for (const WorkerFailure& failure : *failures) summary.failures.push_back(describe(failure));
-  }
-  summary.restarts = result.restarts;
-  // Nobody finishes before the chief has saved; what happened to it afterwards does not matter.
-  const bool finished = std::ranges::any_of(
-      control.slots(), [](const WorkerSlot& slot) { return slot.finished.load(); });
-  if (finished && result.failures.empty()) return;
-  if (result.signal != 0) {
-    summary.status = "interrupted";
-    const bool may_go_on = result.signal == SIGTERM || result.signal == SIGUSR1;
-    summary.exit_code = may_go_on && control.is_saved() ? kExitRetry : 128 + result.signal;
-    // 128 + SIGUSR1 would say that going on may help.
-    if (result.signal == SIGUSR1 && !control.is_saved()) summary.exit_code = kExitFailed;
-  } else if (!result.failures.empty()) {
-    summary.status = "failed";
-    summary.exit_code = exit_code(result.failures.front());
-  } else {
-    // Another launcher's worker was asked to stop, and all have.
-    summary.status = "interrupted";
-    summary.exit_code = kExitRetry;
-  }
-}
-
-std::string closing_line(const Summary& summary) {
-  std::string text = fmt::format("{}: {} steps, {:.2f} epochs in {:.1f} s", summary.status,
-                                 summary.steps, summary.epochs, summary.seconds);
-  if (summary.samples_per_second)
-    text += fmt::format(", {:.0f} samples/s", *summary.samples_per_second);
-  if (summary.loss) text += fmt::format(", validation loss {:.4f}", *summary.loss);
-  if (summary.accuracy) text += fmt::format(", accuracy {:.2f} %", 100 * *summary.accuracy);
-  if (summary.workers > 1) text += "\n" + describe_workers(summary.tasks);
-  return text + fmt::format("\nrun folder: {}", summary.run_dir);
-}
-
-using Variables = std::map<std::string, std::string>;
-
-std::optional<LaunchEnvironment> environment_of(const Variables& variables) {
-  return launch_environment([&](const char* name) {
-    const auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
-  });
-}
-
-/// One run, seen from the process that starts its workers.
+/// One run, seen from the process that starts its workers. The constructor does all that can be
+/// refused (the job, the data, the model, the folder), execute() all that takes long. What workers
+/// need is read here once, and theirs by fork().
 class LaunchedRun {
  public:
   LaunchedRun(const Job& job, const RunOptions& options, const Variables& variables)
       : start_(Clock::now()),
         environment_(environment_of(variables)),
-        job_(resolve(job, environment_)),
+        job_(resolved_job(job, environment_)),
         options_(options),
         data_(load_data(job_.data, job_.seed)),
         control_(most_workers(job_, environment_), static_cast<int>(job_.cluster.servers)) {
@@ -259,6 +65,9 @@ class LaunchedRun {
     return steps;
   }
 
+  /// Starts the workers and returns when all have ended. The order is the order of fork(): what all
+  /// processes share is made before launch_workers(), what only this one may have (the thread of
+  /// the store's server) is started by `serve` after the first forks.
   Summary execute() {
     auto plans = plan_processes(job_, environment_);
     plant_faults(plans, options_.faults);
@@ -309,7 +118,7 @@ class LaunchedRun {
 
   std::filesystem::path log_of(const ProcessPlan& plan) const {
     if (!folder_) return "";
-    return folder_->log_of(task_name(plan));
+    return folder_->log_of(task_name(plan, '-'));
   }
 
   /// The threads of each worker; 0 where the job does not say and other launchers start some on
@@ -330,6 +139,7 @@ class LaunchedRun {
     }
   }
 
+  /// The checkpoint that the user means.
   void find_start() {
     if (options_.resume == "auto" && options_.run_dir.empty()) {
       fail(ErrorCode::invalid, "--resume auto goes on with the run in --run-dir, so name that too");
@@ -403,23 +213,19 @@ class LaunchedRun {
   }
 
   Clock::time_point start_;
-  std::optional<LaunchEnvironment> environment_;
-  Job job_;
+  std::optional<LaunchEnvironment> environment_;  // Where others have started launchers, too.
+  Job job_;                                       // As it runs.
   RunOptions options_;
   LoadedData data_;
   ControlBlock control_;
-  std::optional<RunFolder> folder_;
-  ServerMemories server_memories_;
+  std::optional<RunFolder> folder_;  // Where this launcher has rank 0.
+  ServerMemories server_memories_;   // None where servers end with their workers.
   std::uint64_t most_checkpoint_bytes_ = kAnySize;
-  std::filesystem::path start_from_;
+  std::filesystem::path start_from_;  // A checkpoint; empty: the model as it is made.
   std::vector<std::string> start_notes_;
 };
 
 }  // namespace
-
-void check_run(const Job& job, const Variables& environment) {
-  resolve(job, environment_of(environment));
-}
 
 Summary run_here(const Job& job, const RunOptions& options, const Variables& environment,
                  const OnRunFolder& on_folder) {

@@ -1,7 +1,7 @@
 #include "train/run/server_memories.h"
 
-#include "server/memory/settle_shards.h"
-#include "strategy/servers/server_options.h"
+#include "server/shard/settle_shards.h"
+#include "strategy/servers/server_rule.h"
 
 namespace cohort {
 

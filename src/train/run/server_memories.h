@@ -12,8 +12,11 @@
 
 namespace cohort {
 
-/// The memory of a run's servers. It is the launcher's, so that a server that dies loses nothing:
-/// the one that takes its place finds everything there.
+/// The memory of a run's servers. It is the launcher's, mapped before the first fork and so by
+/// every process, so that a server that dies loses nothing: the one that takes its place finds
+/// everything there, as it was after the last update that was acknowledged
+/// (server/memory/shard_memory.h). Servers write it while they run; the launcher looks at it only
+/// while none does.
 class ServerMemories {
  public:
   ServerMemories() = default;

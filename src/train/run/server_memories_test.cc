@@ -1,3 +1,5 @@
+// What servers that have ended left in their memory, as the launcher finds it.
+
 #include "train/run/server_memories.h"
 
 #include <cohort/model.h>

@@ -6,26 +6,57 @@
 #include <algorithm>
 #include <cstdio>
 #include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/crc32c.h"
 #include "base/fail.h"
 #include "base/failpoint.h"
+#include "base/integers.h"
 #include "base/log.h"
 #include "cluster/host_id.h"
 #include "job/job_file.h"
 #include "launch/control/heartbeat.h"
 #include "launch/failure.h"
-#include "launch/seats.h"
-#include "os/flush_output.h"
+#include "launch/seat.h"
+#include "os/this_process.h"
 #include "server/door/run_server.h"
-#include "strategy/servers/server_options.h"
-#include "train/run/worker_report.h"
-#include "transport/inproc/inproc_hub.h"
+#include "strategy/servers/server_rule.h"
+#include "train/run/compute_threads.h"
+#include "train/run/reports.h"
+#include "transport/inproc/inproc.h"
 
 namespace cohort {
 namespace {
 
+/// How long the chief waits at its end for the reports of workers of other launchers.
 constexpr double kReportSeconds = 10;
+
+// torchrun's agent holds the master port with a store of its own kind. It only passes on the port
+// of ours: rank 0 gives its `own_port`, the others (0) get it.
+std::uint16_t port_through_agent(const LaunchEnvironment& environment, std::uint16_t own_port,
+                                 Deadline deadline) {
+  const std::string key = "cohort/" + environment.incarnation + "/port";
+  try {
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<std::uint16_t>(environment.master_port);
+    options.isServer = false;
+    options.waitWorkers = false;
+    options.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.remaining());
+    c10d::TCPStore agent(environment.master_host, options);
+    if (own_port != 0) {
+      const std::string text = std::to_string(own_port);
+      agent.set(key, std::vector<std::uint8_t>(text.begin(), text.end()));
+      return own_port;
+    }
+    const std::vector<std::uint8_t> text = agent.get(key);
+    const auto port = parse_integer(std::string(text.begin(), text.end()), 1, 65535);
+    if (!port) fail(ErrorCode::corrupt, "what it has under {} is no port", key);
+    return static_cast<std::uint16_t>(*port);
+  } catch (const std::exception& error) {
+    fail(ErrorCode::timeout, "torchrun's store at {}:{} did not tell where rank 0 is: {}",
+         environment.master_host, environment.master_port, error.what());
+  }
+}
 
 /// Of what must be the same on every host; where a host keeps its data is its own business.
 std::uint32_t job_checksum(Job job) {
@@ -115,6 +146,7 @@ void run_among_launchers(const WorkerRun& run, const ProcessPlan& plan, TcpStore
   }
 }
 
+/// A worker that is a process of its own.
 int run_one_worker(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
   const int worker = plan.ranks.front();
   WorkerSlot& slot = run.control.slot(worker);
@@ -234,6 +266,27 @@ int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
 }
 
 }  // namespace
+
+Rendezvous::Rendezvous(const std::optional<LaunchEnvironment>& environment)
+    : environment_(environment), host_(environment ? environment->master_host : "127.0.0.1") {
+  if (environment && environment->rank != 0) return;
+  const bool given = environment && !environment->agent_store;
+  server_.emplace(host_, given ? static_cast<std::uint16_t>(environment->master_port) : 0);
+}
+
+void Rendezvous::serve() {
+  if (server_) server_->start();
+}
+
+std::unique_ptr<TcpStore> Rendezvous::connect(Deadline deadline) const {
+  std::uint16_t port = server_ ? server_->port() : 0;
+  if (environment_ && environment_->agent_store) {
+    port = port_through_agent(*environment_, port, deadline);
+  } else if (!server_) {
+    port = static_cast<std::uint16_t>(environment_->master_port);
+  }
+  return std::make_unique<TcpStore>(host_, port, deadline);
+}
 
 int run_process(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
   keep_large_blocks();

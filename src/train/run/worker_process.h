@@ -1,17 +1,58 @@
 #pragma once
 
+#include <memory>
 #include <optional>
-#include <vector>
+#include <string>
 
-#include "launch/process_plan.h"
-#include "train/run/compute_threads.h"
-#include "train/run/rendezvous.h"
+#include "cluster/launch_environment.h"
+#include "cluster/tcp_store.h"
+#include "launch/processes.h"
 #include "train/worker.h"
 
 namespace cohort {
 
+/// Where the tasks of a run find each other: a store, whose server is in the launcher that started
+/// the run, or has rank 0 of it. Made by the launcher before it forks, so that every process knows
+/// the port; serve() starts the server's thread only after the first forks, because threads do not
+/// survive them. Who connects earlier waits.
+class Rendezvous {
+ public:
+  explicit Rendezvous(const std::optional<LaunchEnvironment>& environment);
+
+  /// In the launcher, once all workers are started.
+  void serve();
+
+  /// In a worker or server. Throws Error(timeout) where there is no server by then.
+  std::unique_ptr<TcpStore> connect(Deadline deadline) const;
+
+ private:
+  std::optional<LaunchEnvironment> environment_;
+  std::string host_;                   // Of the server.
+  std::optional<StoreServer> server_;  // Where it is in this process.
+};
+
 /// The whole life of a process after fork(). Returns its exit code; what went wrong is in the slots
 /// of its tasks.
+///
+///   1. malloc keeps large blocks, planted faults are set, cores and BLAS threads are chosen
+///   (beside
+///      other launchers only after 3, since workers must first find out who shares their host)
+///   2. its slot: pid and host; a heartbeat begins
+///   3. connects to the store
+///   4. takes its seat (launch/seat.h): one that is told of groups by the launcher; or, beside
+///   other
+///      launchers, the only one there is, once all have found that they run the same job on the
+///      same data
+///   5. run_worker(): trains in one group after the other (train/worker.h)
+///   6. its slot: result, then `done`. Beside other launchers the result also goes to the chief's,
+///      through the store
+///
+/// A server does 1 to 3, then serves one group (server/door/run_server.h) until its workers have
+/// left or the launcher forms another. In in-graph replication one process has all tasks, a thread
+/// each, with engines and a store in memory.
+///
+/// A process that fails says why in its slot and ends at once, without tearing anything down; its
+/// peers notice by the connections that break, its launcher by the end of the process.
 int run_process(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous);
 
 }  // namespace cohort

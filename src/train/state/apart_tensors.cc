@@ -3,15 +3,10 @@
 #include <cstring>
 #include <set>
 
-#include "train/loop/save_model.h"
-
 namespace cohort {
 namespace {
 
-bool is_savable(const torch::Tensor& tensor) {
-  return tensor.scalar_type() == torch::kFloat32 || tensor.scalar_type() == torch::kInt64;
-}
-
+/// Where type and size are the tensor's; otherwise it stays as it is.
 void put_values(const ApartTensor& values, torch::Tensor& tensor) {
   const torch::NoGradGuard no_graph;
   std::visit(
@@ -55,6 +50,10 @@ void put_bits(const std::vector<std::int64_t>& bits, torch::Tensor& tensor) {
 
 }  // namespace
 
+bool can_be_saved(const torch::Tensor& tensor) {
+  return tensor.scalar_type() == torch::kFloat32 || tensor.scalar_type() == torch::kInt64;
+}
+
 std::vector<NamedTensor> apart_tensors(Model& model) {
   const ModelLayout layout = ModelLayout::of(model);
   std::set<std::string> flat;
@@ -65,7 +64,7 @@ std::vector<NamedTensor> apart_tensors(Model& model) {
   for (const auto& list : {model.parameters(), model.buffers()}) {
     for (const NamedTensor& named : list) {
       const bool first = seen.insert(named.tensor.unsafeGetTensorImpl()).second;
-      if (first && !flat.contains(named.name) && is_savable(named.tensor)) apart.push_back(named);
+      if (first && !flat.contains(named.name) && can_be_saved(named.tensor)) apart.push_back(named);
     }
   }
   return apart;
@@ -85,6 +84,7 @@ void save_apart(Model& model, TrainingState& state) {
   }
 }
 
+// A strategy can sum over the workers, and nothing else is needed: all but the chief give zeros.
 void share_apart(Model& model, Strategy& strategy, const TrainingState* start, bool is_chief) {
   std::vector<NamedTensor> tensors = apart_tensors(model);
   if (tensors.empty()) return;

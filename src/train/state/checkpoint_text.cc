@@ -6,9 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "base/excerpt.h"
 #include "base/fail.h"
-#include "base/json_text.h"
+#include "base/json.h"
 
 namespace cohort {
 namespace {

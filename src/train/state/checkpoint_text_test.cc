@@ -1,3 +1,5 @@
+// state.json to the letter, and what is refused of it.
+
 #include "train/state/checkpoint_text.h"
 
 #include <gmock/gmock.h>

@@ -27,6 +27,8 @@ SessionCheckpoints::SessionCheckpoints(WorkerLife& life, const View& view, Strat
       rank_(view.rank_of(life.worker).value_or(0)),
       way_(agree()) {}
 
+// All workers of the group sum the chief's token and how many cannot reach the run folder, so that
+// all come to the same way.
 SessionCheckpoints::Way SessionCheckpoints::agree() {
   if (!strategy_.saves_parts() || view_.world() == 1) return Way::alone;
   enum { kToken, kElsewhere };

@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "cluster/view.h"
+#include "cluster/membership.h"
 #include "strategy/strategy.h"
+#include "train/state/checkpoint_writers.h"
 #include "train/worker_life.h"
 
 namespace cohort {
@@ -24,7 +25,19 @@ namespace cohort {
 /// has not yet answered does.
 ///
 /// In the second and third way everybody writes its own file in the background, and the chief
-/// commits them together (checkpoint/checkpoint_parts.h).
+/// commits them together. They find each other's files without asking, by the name of the *attempt*
+/// (checkpoint/checkpoint_parts.h):
+///
+///   generation  the group's number. A later group's files are another attempt's.
+///   token       drawn by the chief when the group begins: a run that was killed and started again
+///               has the same generations, but not the same tokens.
+///   number      of the checkpoint within the group. Every worker counts for itself: by what was
+///               voted, or by what was asked. So all count the same.
+///
+/// A part of an attempt that nobody commits (a worker was lost, its disk was full) is never taken
+/// for another's: the chief gives up, says so, and the next checkpoint is another attempt.
+///
+/// One object per worker and group; for the worker's own thread.
 class SessionCheckpoints {
  public:
   /// All workers of the group make theirs together; `strategy` and `model` must outlive it.

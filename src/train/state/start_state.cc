@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "model/make_model.h"
-#include "train/state/checkpoint_state.h"
+#include "train/state/load_training.h"
 #include "train/state/worker_file.h"
 
 namespace cohort {

@@ -3,19 +3,24 @@
 #include <optional>
 
 #include "tensor/training_state.h"
-#include "train/state/checkpoint_state.h"
+#include "train/state/load_training.h"
 #include "train/worker.h"
+
+// What a training starts from: the launcher finds the checkpoint that the user means
+// (find_checkpoint), before there are workers; the chief of a group that has nothing loads it
+// (state_from_disk); and where it does, the other workers load their parts of the same one
+// (part_from_disk).
 
 namespace cohort {
 
 /// What a chief starts from that has nothing itself: in the first group the checkpoint that the
-/// user named, if any; later, when everybody was lost, the newest one of this run.
-/// `from` becomes its path, empty where there is none.
+/// user named, if any; later, when everybody was lost, the newest one of this run. `from` becomes
+/// its path; it stays as it is where there is none. Throws Error where it is of another model.
 std::optional<TrainingState> state_from_disk(const WorkerRun& run, const View& view,
                                              std::filesystem::path& from);
 
-/// What another worker goes on from, where the chief goes on from this checkpoint:
-/// its part. Nothing where there is none for it.
+/// What another worker goes on from, where the chief goes on from this checkpoint: its part.
+/// Nothing where there is none for it, or the folder is out of this host's reach.
 std::optional<TrainingState> part_from_disk(const WorkerRun& run, const WorkerPlace& place,
                                             const std::filesystem::path& from);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/excerpt.h"
 #include "base/fail.h"
 #include "optimizer/optimizer.h"
 #include "train/state/checkpoint_text.h"

@@ -10,10 +10,11 @@
 #include "tensor/flat_space.h"
 #include "tensor/training_state.h"
 
-namespace cohort {
+// What single workers have, as files of a checkpoint: `worker-<rank>.safetensors`, which
+// docs/checkpoints.md describes. The chief's has only what is in none of the files of all; another
+// worker's has its model, slots and counters too, where its strategy keeps its own.
 
-/// What single workers have, as files of a checkpoint: `worker-<rank>.safetensors`, which
-/// docs/checkpoints.md describes. The chief's has only what is in none of the files of all.
+namespace cohort {
 
 std::string worker_file_name(int rank);
 

@@ -5,9 +5,16 @@
 
 #include "base/deadline.h"
 #include "cluster/store.h"
+#include "transport/engine_table.h"
 #include "transport/transport.h"
 
 namespace cohort {
+
+/// The door of this folder: messages by TCP, through libgloo, between processes anywhere.
+///
+///   gloo_engine.cc       an Engine: each connect() is a new mesh, under keys of its own
+///   gloo_transport.cc    messages, deadlines, errors: a Transport
+///   gloo_connections.h   connecting, and what libgloo leaves open when a peer dies or closes
 
 struct GlooOptions {
   /// An address or name of this host, on which the peers can reach it.
@@ -26,5 +33,9 @@ struct GlooOptions {
 /// to all peers when one operation times out, so after a timeout every call throws it again.
 std::unique_ptr<Transport> make_gloo_transport(int rank, int size, Store& store,
                                                const GlooOptions& options = {});
+
+/// TCP between all ranks. See EngineRow. A group is a mesh of its own: its ranks connect again.
+std::unique_ptr<Engine> make_gloo_engine(const EngineOptions& options, const Peers& peers,
+                                         Store& store, Deadline deadline);
 
 }  // namespace cohort

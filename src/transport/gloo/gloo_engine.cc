@@ -1,14 +1,16 @@
-#include "transport/gloo/gloo_engine.h"
+#include "transport/gloo/gloo.h"
 
 #include <utility>
 
-#include "cluster/prefix_store.h"
-#include "transport/gloo/gloo.h"
+#include "cluster/store.h"
 #include "transport/rank_group.h"
 
 namespace cohort {
 namespace {
 
+/// Nothing is connected before connect(): an engine is only options and a place in the store. Ranks
+/// find each other under "gloo/<number of the connect() call>/", below the prefix of their group,
+/// which is why all ranks must call connect() in the same order.
 class GlooEngine : public Engine {
  public:
   GlooEngine(const EngineOptions& options, std::vector<int> hosts, std::unique_ptr<Store> store)
@@ -44,7 +46,7 @@ class GlooEngine : public Engine {
   std::vector<int> hosts_;
   std::unique_ptr<Store> store_;
   GroupKeys keys_;
-  int connections_ = 0;
+  int connections_ = 0;  // How many connect() has made; all ranks count alike.
 };
 
 }  // namespace

@@ -1,3 +1,6 @@
+// Connecting by libgloo: ranks that never come, addresses that are wrong, keys of groups. What
+// becomes of messages is in the conformance suite.
+
 #include "transport/gloo/gloo.h"
 
 #include <cohort/error.h>

@@ -1,10 +1,9 @@
-#include "transport/inproc/inproc_hub.h"
-
 #include "transport/inproc/inproc.h"
 #include "transport/rank_group.h"
 
 namespace cohort {
 
+/// One rank's engine: counts its calls and asks the hub for what belongs to each count.
 class InprocHub::InprocEngine : public Engine, public SharedRegions {
  public:
   InprocEngine(InprocHub& hub, int rank) : hub_(hub), rank_(rank) {}
@@ -48,7 +47,6 @@ std::unique_ptr<Engine> InprocHub::engine(int rank) {
 
 std::unique_ptr<Transport> InprocHub::take_endpoint(std::size_t group, int rank) {
   const std::lock_guard lock(mutex_);
-  // Whoever comes first makes the group for all.
   while (groups_.size() <= group) groups_.push_back(make_inproc_group(world_));
   return std::move(groups_[group][static_cast<std::size_t>(rank)]);
 }

@@ -1,3 +1,6 @@
+// What the transport of threads has beyond the conformance suite: which sends are complete at once,
+// in which order halves meet, and what a close withdraws. Mostly one thread that plays all ranks.
+
 #include "transport/inproc/inproc.h"
 
 #include <cohort/error.h>
@@ -40,8 +43,6 @@ std::optional<Error> error_of(Call call) {
   }
   return std::nullopt;
 }
-
-// The conformance suite beside transport.h tests what all back ends have in common.
 
 TEST(Inproc, SmallSendIsCompleteBeforeItIsReceived) {
   auto ends = make_inproc_group(2);

@@ -6,7 +6,6 @@
 #include "base/fail.h"
 
 namespace cohort {
-
 namespace {
 
 template <class T>
@@ -46,7 +45,8 @@ bool PeerLink::move_out() {
   return moved > 0;
 }
 
-/// Bytes moved, the header's included.
+/// Bytes moved, the header's included; 0 where the ring has no room. An abandoned send of which
+/// nothing was written yet is dropped, and counts as moved, so that the next one gets its turn.
 std::size_t PeerLink::send_front(std::size_t at_most) {
   SendTransfer& send = *sends_.front();
   if (send.abandoned && front_sent_) {
@@ -105,7 +105,8 @@ bool PeerLink::read_header() {
   return true;
 }
 
-/// True when the arriving message has a place to go to.
+/// True when the arriving message has a place to go to. While no receive waits at all, it stays in
+/// the ring: the one that starts next may well be its own, and then no copy is needed.
 bool PeerLink::find_destination() {
   if (arriving_->receive || arriving_->kept) return true;
   std::erase_if(receives_, [](const auto& receive) { return receive->abandoned; });
@@ -155,6 +156,8 @@ void PeerLink::finish_arriving() {
   arriving_.reset();
 }
 
+/// Ends the life of `kept`. A receive that was abandoned meanwhile gets nothing, and the message is
+/// gone all the same.
 void PeerLink::deliver(Kept& kept) {
   if (!kept.receive->abandoned && kept.header.size > 0) {
     std::memcpy(kept.receive->bytes.data(), kept.bytes.get(), kept.header.size);

@@ -10,18 +10,18 @@
 #include <optional>
 #include <span>
 
-#include "transport/shm/byte_ring.h"
+#include "transport/shm/rings.h"
 #include "transport/transport.h"
 
 namespace cohort {
 
-/// A send or receive under way. Whoever started it may abandon it at any time: from then on its
-/// bytes must not be touched.
+/// A send or receive under way, shared by the link that moves it and the user's Operation. Whoever
+/// started it may abandon it at any time: from then on its bytes must not be touched.
 struct Transfer {
   int peer = 0;
   Tag tag = 0;
-  bool done = false;
-  bool abandoned = false;
+  bool done = false;       ///< Set by the link, once: all bytes are in the ring, or have arrived.
+  bool abandoned = false;  ///< Set by the user's side when its Operation goes.
 };
 
 struct SendTransfer : Transfer {
@@ -33,11 +33,23 @@ struct ReceiveTransfer : Transfer {
 };
 
 /// Both directions between this rank and one peer: cuts messages into the bytes of one ring and
-/// puts those of the other together again. Knows nothing of waiting.
+/// puts those of the other together again. Knows nothing of waiting, nor of bells: its owner
+/// (ShmTransport) calls move_out() and move_in() while it waits, and wakes the peer when they say
+/// that something has moved. One thread at a time.
 ///
-/// A message on the ring is a header (tag, size) and the bytes. One whose receive has not been
-/// started stays in the ring, which in the end stops the sender; it is kept aside, which costs a
-/// copy, only where that is needed to get at a message behind it or to let the sender go on.
+///   sends_ ──▶ out_  ┌─────────┬───────────────┬─────────┬────────   each message is a header
+///                    │ tag,size│ bytes …       │ tag,size│ bytes …   and its bytes
+///                    └─────────┴───────────────┴─────────┴────────
+///   in_ ──▶ arriving_ ──▶ the receive of the same tag that was started first
+///                    └──▶ kept_: kept aside, with memory of its own, until such a receive starts
+///
+/// Messages leave in the order they were sent in. A message whose receive has not been started
+/// stays in the ring, which in the end stops the sender. It is kept aside, which costs a copy, only
+/// where that is needed to get at a message behind it (some other receive is waiting) or to let the
+/// sender go on: two ranks that both send a lot before they receive would wait for ever otherwise.
+///
+/// A message that was given up half sent or half received leaves a ring that nobody can make sense
+/// of: that fails the link, as does a message of another size than its receive.
 class PeerLink {
  public:
   PeerLink(int peer, RingWriter out, RingReader in, std::size_t ring_bytes);
@@ -99,15 +111,15 @@ class PeerLink {
   bool sizes_agree(const Header& header, const ReceiveTransfer& receive);
 
   const int peer_;
-  const std::size_t ring_bytes_;
-  const std::size_t chunk_;  // Small enough that both sides of a ring copy at the same time.
+  const std::size_t ring_bytes_;  // Of one direction; both are the same.
+  const std::size_t chunk_;       // Small enough that both sides of a ring copy at the same time.
   RingWriter out_;
   RingReader in_;
   std::deque<std::shared_ptr<SendTransfer>> sends_;
   std::optional<std::size_t> front_sent_;  // Of sends_.front(), once its header is written.
   std::deque<std::shared_ptr<ReceiveTransfer>> receives_;  // Without a message so far.
   std::optional<Arriving> arriving_;
-  std::list<Kept> kept_;
+  std::list<Kept> kept_;  // In the order of arrival; a list, because arriving_ points into it.
   std::optional<Error> failure_;
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t bytes_received_ = 0;

@@ -1,4 +1,4 @@
-#include "transport/shm/shm_engine.h"
+#include "transport/shm/shm.h"
 
 #include <unistd.h>
 
@@ -6,13 +6,11 @@
 #include <limits>
 #include <utility>
 
-#include "base/excerpt.h"
 #include "base/fail.h"
-#include "base/parse_integer.h"
-#include "cluster/prefix_store.h"
-#include "os/shared_memory.h"
+#include "base/integers.h"
+#include "cluster/store.h"
+#include "os/memory.h"
 #include "transport/rank_group.h"
-#include "transport/shm/shm.h"
 
 namespace cohort {
 namespace {
@@ -23,9 +21,14 @@ struct RankHere {
   pid_t pid = 0;  ///< Of this process where it is elsewhere: that one is never seen as dead.
 };
 
+/// Regions have no names in the file system. The lowest rank of this host makes each one and puts
+/// its path (of a descriptor in /proc) under a key into the store; the others wait for the key and
+/// map the same memory. Keys are numbered, which is why all ranks must ask for regions in the same
+/// order. Where it cannot be made (no space), the key says "!" and the reason, so that all ranks
+/// fail at once with the same words instead of waiting until their deadlines.
 class ShmEngine : public Engine, public SharedRegions {
  public:
-  /// What the ranks say to each other stands in `store`.
+  /// What the ranks say to each other stands in `store`: keys of this host, and of this group.
   ShmEngine(const EngineOptions& options, std::unique_ptr<Store> store, std::vector<RankHere> ranks)
       : options_(options), store_(std::move(store)), ranks_(std::move(ranks)) {
     for (const RankHere& rank : ranks_) pids_.push_back(rank.pid);
@@ -132,11 +135,11 @@ class ShmEngine : public Engine, public SharedRegions {
 
   EngineOptions options_;
   std::unique_ptr<Store> store_;
-  std::vector<RankHere> ranks_;
-  std::vector<pid_t> pids_;
+  std::vector<RankHere> ranks_;  // By rank.
+  std::vector<pid_t> pids_;      // The same, for PeerWatch.
   GroupKeys keys_;
-  std::vector<SharedMemory> regions_;
-  int lasting_regions_ = 0;
+  std::vector<SharedMemory> regions_;  // They live as long as the engine; numbered by their keys.
+  int lasting_regions_ = 0;            // Number of the next key; who holds them is the caller.
 };
 
 std::string pid_key(int rank) {
@@ -152,6 +155,7 @@ pid_t pid_of(int rank, Store& store, Deadline deadline) {
   return static_cast<pid_t>(*pid);
 }
 
+/// Each rank of the world tells its process id; those of other hosts are not asked.
 std::vector<RankHere> ranks_here(const Peers& peers, Store& store, Deadline deadline) {
   store.set(pid_key(peers.rank), std::to_string(::getpid()));
   const int host = peers.hosts[static_cast<std::size_t>(peers.rank)];

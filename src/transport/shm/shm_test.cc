@@ -1,3 +1,6 @@
+// What shared memory has beyond the conformance suite: messages kept aside, sends that are given
+// up, and how much memory a group takes. Mostly one thread that plays all ranks in turn.
+
 #include "transport/shm/shm.h"
 
 #include <cohort/error.h>
@@ -6,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "os/shared_memory.h"
+#include "os/memory.h"
 
 namespace cohort {
 namespace {

@@ -1,0 +1,105 @@
+#include "launch/seat.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "base/fail.h"
+#include "cluster/store.h"
+#include "launch/control/view_register.h"
+#include "transport/engine_table.h"
+#include "transport/inproc/inproc.h"
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The engine of a worker that has nobody to talk to.
+class LonelyEngine : public Engine {
+ public:
+  std::string name() const override { return engine_->name(); }
+  int rank() const override { return 0; }
+  int world() const override { return 1; }
+  std::unique_ptr<Transport> connect(Deadline deadline) override {
+    return engine_->connect(deadline);
+  }
+  std::unique_ptr<Engine> group(std::span<const int> ranks, Deadline deadline) override {
+    return engine_->group(ranks, deadline);
+  }
+  SharedRegions* shared_regions() override { return engine_->shared_regions(); }
+  bool sends_in_background() const override { return engine_->sends_in_background(); }
+
+ private:
+  InprocHub hub_{1};
+  std::unique_ptr<Engine> engine_ = hub_.engine(0);
+};
+
+}  // namespace
+
+std::unique_ptr<Store> group_store(Store& store, const ControlBlock& control, std::int64_t epoch) {
+  return std::make_unique<PrefixStore>(store, fmt::format("group/{}/", epoch),
+                                       [&control, epoch] { return control.is_broken(epoch); });
+}
+
+View RegroupingSeat::first() {
+  return wait_for(options_.first_epoch);
+}
+
+View RegroupingSeat::next(std::int64_t after, std::int64_t step) {
+  slot_.ready_step.store(step);
+  slot_.state.store(WorkerState::paused);
+  return wait_for(after + 1);
+}
+
+View RegroupingSeat::wait_for(std::int64_t epoch) {
+  for (;;) {
+    slot_.awaited_epoch.store(epoch);
+    // The launcher has its reasons to wait, and takes this process along when it dies.
+    const auto view = control_.view().wait_for(epoch, Deadline::in(10s));
+    if (!view) continue;
+    const bool is_last = view->workers.empty() || control_.is_sent_away(worker());
+    if (view->rank_of(worker()) || is_last) return *view;
+    epoch = view->epoch + 1;  // It was formed before this worker was ready.
+  }
+}
+
+Seat::Group RegroupingSeat::join(const View& view, Deadline deadline) {
+  slot_.awaited_epoch.store(0);
+  Group group;
+  group.store = group_store(store_, control_, view.epoch);
+  group.watched = true;
+  if (view.world() == 1) {
+    group.engine = std::make_unique<LonelyEngine>();
+    return group;
+  }
+  // One worker that was a thread of its own process may have got others, which are processes.
+  const bool threads = options_.cluster.replication == "in-graph";
+  group.engine = make_engine({.name = threads ? kAutoEngine : options_.cluster.engine,
+                              .rank = view.rank_of(worker()).value(),
+                              .world = view.world(),
+                              .address = store_.local_address(),
+                              .cores = options_.cores},
+                             *group.store, deadline);
+  return group;
+}
+
+View OnlySeat::first() {
+  View view{.epoch = options_.epoch, .workers = std::vector<int>(static_cast<std::size_t>(world_))};
+  std::iota(view.workers.begin(), view.workers.end(), 0);
+  return view;
+}
+
+View OnlySeat::next(std::int64_t after, std::int64_t) {
+  return {.epoch = after + 1};
+}
+
+Seat::Group OnlySeat::join(const View& view, Deadline) {
+  Group group;
+  group.store = group_store(store_, control_, view.epoch);
+  group.engine = std::move(engine_);
+  group.watched = options_.watched;
+  return group;
+}
+
+}  // namespace cohort

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "os/memory.h"
+#include "os/peer_watch.h"
+#include "os/shared_wait.h"
+#include "rpc/rpc.h"
+#include "server/door/server_desk.h"
+#include "server/wire/door.h"
+#include "server/wire/server_address.h"
+#include "server/wire/wire.h"
+
+namespace cohort {
+
+/// A server's two doors: the ways on which requests come to its desk and replies go back.
+///
+///   worker of this host ── shared memory ──► MemoryDoor ─┐
+///                                                        ├─► ServerDesk
+///   anybody ────────────── gRPC ───────────► RpcDoor ────┘
+///
+/// The desk's thread (run_server()) sleeps at the bell of the memory door, which both doors ring,
+/// and then calls take_all() of both. All but RpcDoor::put(), and the copies of another server's
+/// shard, runs on that thread. An exchange that comes before the server has a model waits in its
+/// door until there is one.
+
+/// The server's end of the memory it shares with the workers of its host. Requests are read, and
+/// replies written, in the workers' memory.
+class MemoryDoor {
+ public:
+  MemoryDoor(int workers, ServerDesk& desk);
+  /// Whoever still waits for an answer is told that none will come.
+  ~MemoryDoor();
+
+  std::string path() const { return memory_.path(); }
+  SharedEvent& bell() const { return door_.bell(); }
+
+  /// Maps the memory of a worker that says hello, perhaps again with larger side memory.
+  void greet(int worker, const Hello& hello);
+
+  /// Whether a request waits to be taken.
+  bool has_visitors() const;
+  /// Takes every request that waits.
+  void take_all();
+
+ private:
+  class Guest;
+
+  SharedMemory memory_;
+  Door door_;
+  ServerDesk& desk_;
+  std::vector<std::unique_ptr<Guest>> guests_;  // By worker; null until its hello.
+};
+
+/// The server's end of its gRPC calls: requests of workers elsewhere, and of everybody what is said
+/// only now and then (hello, the first model, the wish to read the model). Calls arrive on gRPC's
+/// threads and wait here for the desk's. A request whose connection was lost may come again, with
+/// the same number: it gets the reply of the first and does nothing twice.
+class RpcDoor {
+ public:
+  RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& memory);
+  ~RpcDoor();
+
+  std::string address() const { return server_.address(); }
+
+  bool has_visitors() const { return waiting_.load(std::memory_order_acquire) > 0; }
+  void take_all();
+
+  /// Whether this worker was ever heard of, here or through the memory.
+  bool has_come(int worker) const { return come_[static_cast<std::size_t>(worker)]; }
+
+  /// A worker of this host whose process has ended though it has not left, or -1.
+  int dead_worker() const;
+
+ private:
+  class Caller;
+  using Floats = std::vector<float>;
+
+  void put(std::unique_ptr<RpcCall> call);
+  void take_replica_call(RpcCall& call);
+  void take(std::unique_ptr<RpcCall> call);
+  void take_exchange(std::unique_ptr<RpcCall> call, Request&& request);
+  void take_loss(RpcCall& call, int worker);
+  void take_hello(int worker, const Hello& hello);
+  void take_first_model(RpcCall& call, const Request& request);
+  void take_read(RpcCall& call, const Request& request);
+  void take_read_part(RpcCall& call, const Request& request);
+  void take_remember(RpcCall& call, int worker);
+  void take_recall(RpcCall& call, const Request& request);
+  std::shared_ptr<Floats> new_copy();
+  std::span<float> memory_for_model(std::span<const std::byte> path);
+  void complete(Request& request, Caller& caller);
+
+  ServerDesk& desk_;
+  MemoryDoor& memory_;
+  std::vector<bool> come_;                  // By worker: anything of it has come.
+  std::vector<PeerWatch> watches_;          // By worker.
+  std::vector<std::vector<float>> copies_;  // With compression: what each worker has.
+  bool compressed_;
+  std::deque<std::unique_ptr<RpcCall>> early_;  // From before the first model.
+
+  std::vector<std::shared_ptr<Caller>> callers_;  // The last of each worker.
+
+  std::vector<std::shared_ptr<Floats>> model_copies_;  // By worker: what it is just reading.
+  std::shared_ptr<Floats> spare_copy_;                 // Kept, because fresh memory is slow.
+  std::string model_path_;
+  SharedMemory model_memory_;  // Of whoever read a model last.
+
+  std::mutex replica_mutex_;  // Guards the memory of the copy this server keeps.
+  const std::span<std::byte> replica_memory_;
+  const std::int64_t epoch_;
+
+  std::mutex mutex_;  // Guards what gRPC's threads touch.
+  std::deque<std::unique_ptr<RpcCall>> calls_;
+  std::atomic<int> waiting_ = 0;
+  RpcServer server_;  // Last: its threads use what stands above.
+};
+
+}  // namespace cohort

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/deadline.h"
+#include "os/peer_watch.h"
+#include "server/wire/request.h"
+
+namespace cohort {
+
+/// How workers and servers find each other, and watch each other's process where they share a host.
+///
+///   server                          store                      worker, or another server
+///   ServerAddress ── to_text ──► "server/<number>" ── get ──► server_address_from
+///                 ◄──────────── Hello, by gRPC ─────────────  greet_server   (one host only)
+///
+/// Servers are new in every group of workers, and so are their addresses: the store's keys are of
+/// one group. A worker greets every server of its host before its first request; a server that does
+/// not know a worker's process cannot notice that it has died.
+
+/// Where a server is, as it says in the store.
+struct ServerAddress {
+  std::string host;  ///< Its host_id().
+  std::int64_t pid = 0;
+  std::string rpc;   ///< Where it listens for gRPC; see RpcServer.
+  std::string door;  ///< The path of its door's memory.
+};
+std::string to_text(const ServerAddress& address);
+/// Throws Error(corrupt).
+ServerAddress server_address_from(const std::string& text);
+
+/// The store's key of a server's address.
+std::string server_key(int server);
+
+/// Knows, where the server is on this host, whether its process still runs; otherwise it does not.
+/// Throws Error(peer_lost) where it has ended already.
+PeerWatch watch_server(const ServerAddress& address);
+
+/// Throws Error(peer_lost) when it has ended.
+void check_server(const PeerWatch& watch, const ServerAddress& address);
+
+/// What a worker of the server's host says of itself.
+struct Hello {
+  std::int64_t pid = 0;
+  /// Outgoing floats, then incoming ones; each part 64-byte aligned. Empty where requests travel by
+  /// gRPC: the server then only watches the process.
+  std::string floats_path = {};
+  std::uint64_t floats = 0;
+  std::uint64_t part_begin = 0;  ///< The server's part of them.
+  std::string side_path = {};    ///< The two halves: requests to, replies from this server.
+};
+std::string to_text(const Hello& hello);
+/// Throws Error(corrupt).
+Hello hello_from(std::span<const std::byte> text);
+
+/// Tells a server of this host who the worker is. The server waits for nobody else, so it is quick.
+void greet_server(const std::string& rpc_address, const RequestHeader& from, const Hello& hello,
+                  Deadline deadline);
+
+}  // namespace cohort

@@ -1,0 +1,176 @@
+#include "train/run/reports.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "base/log.h"
+
+namespace cohort {
+namespace {
+
+std::string report_key(int rank) {
+  return "report/" + std::to_string(rank);
+}
+
+TaskSummary task_summary(const std::string& role, std::size_t rank, const TaskIdentity& task) {
+  return {.role = role,
+          .rank = static_cast<int>(rank),
+          .host = task.host.data(),
+          .pid = task.pid,
+          .peak_rss_bytes = task.peak_rss_bytes,
+          .steps = {},
+          .step_seconds = {},
+          .wait_seconds = {}};
+}
+
+}  // namespace
+
+void send_report(Store& store, int rank, const WorkerResult& result) {
+  store.set(report_key(rank), nlohmann::json{{"steps", result.steps},
+                                             {"samples", result.samples},
+                                             {"samples_per_second", result.samples_per_second},
+                                             {"own_steps", result.own_steps},
+                                             {"step_seconds", result.step_seconds},
+                                             {"bytes_sent", result.bytes_sent},
+                                             {"bytes_received", result.bytes_received},
+                                             {"phase_seconds", result.phase_seconds},
+                                             {"pid", result.task.pid},
+                                             {"peak_rss_bytes", result.task.peak_rss_bytes},
+                                             {"host", result.task.host.data()}}
+                                  .dump());
+}
+
+void collect_reports(Store& store, ControlBlock& control, Deadline deadline) {
+  for (int rank = 1; rank < static_cast<int>(control.slots().size()); ++rank) {
+    try {
+      const auto report = parse_json(store.get(report_key(rank), deadline));
+      WorkerSlot& slot = control.slot(rank);
+      report.at("steps").get_to(slot.result.steps);
+      report.at("samples").get_to(slot.result.samples);
+      report.at("samples_per_second").get_to(slot.result.samples_per_second);
+      report.at("own_steps").get_to(slot.result.own_steps);
+      report.at("step_seconds").get_to(slot.result.step_seconds);
+      report.at("bytes_sent").get_to(slot.result.bytes_sent);
+      report.at("bytes_received").get_to(slot.result.bytes_received);
+      report.at("phase_seconds").get_to(slot.result.phase_seconds);
+      report.at("pid").get_to(slot.result.task.pid);
+      report.at("peak_rss_bytes").get_to(slot.result.task.peak_rss_bytes);
+      put_text(slot.result.task.host, report.at("host").get<std::string>());
+      slot.state.store(WorkerState::done);
+    } catch (const std::exception& error) {
+      log_warn("rank {} did not report its result: {}", rank, error.what());
+    }
+  }
+}
+
+void fill_from_workers(Summary& summary, const ControlBlock& control) {
+  const auto slots = control.slots();
+  const WorkerSlot& chief_slot = control.slot(control.chief());
+  const WorkerResult& chief = chief_slot.result;
+  summary.engine = chief.engine.data();
+  summary.steps = chief.steps > 0 ? chief.steps : chief_slot.step.load();
+  summary.epochs = chief.epochs;
+  if (chief.has_validation) summary.loss = chief.validation_loss;
+  if (chief.has_accuracy) summary.accuracy = chief.accuracy;
+  double samples_per_second = 0;
+  const auto counted = static_cast<double>(
+      std::ranges::count_if(slots, [](const auto& slot) { return slot.result.own_steps > 0; }));
+  for (std::size_t rank = 0; rank < slots.size(); ++rank) {
+    if (slots[rank].state.load() == WorkerState::absent) continue;
+    const WorkerResult& result = slots[rank].result;
+    summary.samples += std::max(result.samples, slots[rank].samples.load());
+    if (!control.is_sent_away(static_cast<int>(rank)))
+      samples_per_second += result.samples_per_second;
+    summary.bytes_sent += static_cast<std::int64_t>(result.bytes_sent);
+    summary.bytes_received += static_cast<std::int64_t>(result.bytes_received);
+    for (std::size_t phase = 0; phase < kPhaseNames.size(); ++phase) {
+      summary.phase_seconds[std::string(kPhaseNames[phase])] +=
+          result.phase_seconds[phase] / std::max(counted, 1.0);
+    }
+    const bool is_chief = static_cast<int>(rank) == control.chief();
+    TaskSummary task = task_summary(is_chief ? "chief" : "worker", rank, result.task);
+    task.steps = result.own_steps;
+    task.step_seconds = result.step_seconds;
+    task.wait_seconds = result.phase_seconds[static_cast<std::size_t>(Phase::wait)];
+    summary.tasks.push_back(std::move(task));
+  }
+  if (samples_per_second > 0) summary.samples_per_second = samples_per_second;
+}
+
+StalenessSummary summarize_staleness(std::span<const ServerReport> servers) {
+  StalenessSummary summary;
+  double sum = 0;
+  std::int64_t pushes = 0;
+  for (const ServerReport& server : servers) {
+    const PushCounts& counts = server.counts;
+    summary.applied += static_cast<std::int64_t>(counts.applied);
+    summary.dropped += static_cast<std::int64_t>(counts.dropped);
+    summary.duplicates += static_cast<std::int64_t>(counts.duplicates);
+    summary.missing += static_cast<std::int64_t>(counts.missing);
+    summary.max = std::max(summary.max, static_cast<std::int64_t>(counts.staleness_max));
+    sum += counts.staleness_sum;
+    for (const auto& [staleness, count] : counts.histogram()) {
+      summary.histogram[static_cast<std::int64_t>(staleness)] += static_cast<std::int64_t>(count);
+      pushes += static_cast<std::int64_t>(count);
+    }
+  }
+  if (pushes > 0) summary.mean = sum / static_cast<double>(pushes);
+  return summary;
+}
+
+std::vector<ShardSummary> summarize_shards(std::span<const ServerReport> servers) {
+  std::vector<ShardSummary> all;
+  for (const auto& [version, counts] : servers) {
+    all.push_back({.server = static_cast<int>(all.size()),
+                   .version = static_cast<std::int64_t>(version),
+                   .applied = static_cast<std::int64_t>(counts.applied),
+                   .dropped = static_cast<std::int64_t>(counts.dropped),
+                   .duplicates = static_cast<std::int64_t>(counts.duplicates),
+                   .missing = static_cast<std::int64_t>(counts.missing),
+                   .fingerprint = counts.fingerprint});
+  }
+  return all;
+}
+
+void fill_from_servers(Summary& summary, std::span<const ServerSlot> servers,
+                       std::vector<ServerReport> reports) {
+  if (servers.empty()) return;
+  if (reports.empty()) {
+    for (const ServerSlot& server : servers) reports.push_back(server.report);
+  }
+  summary.staleness = summarize_staleness(reports);
+  summary.shards = summarize_shards(reports);
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    summary.tasks.push_back(task_summary("server", i, servers[i].task));
+  }
+}
+
+void set_status(Summary& summary, const LaunchResult& result, const ControlBlock& control) {
+  summary.status = "completed";
+  for (const auto* failures : {&result.failures, &result.recovered}) {
+    for (const WorkerFailure& failure : *failures) summary.failures.push_back(describe(failure));
+  }
+  summary.restarts = result.restarts;
+  // Nobody finishes before the chief has saved; what happened to it afterwards does not matter.
+  const bool finished = std::ranges::any_of(
+      control.slots(), [](const WorkerSlot& slot) { return slot.finished.load(); });
+  if (finished && result.failures.empty()) return;
+  if (result.signal != 0) {
+    summary.status = "interrupted";
+    const bool may_go_on = result.signal == SIGTERM || result.signal == SIGUSR1;
+    summary.exit_code = may_go_on && control.is_saved() ? kExitRetry : 128 + result.signal;
+    // 128 + SIGUSR1 would say that going on may help.
+    if (result.signal == SIGUSR1 && !control.is_saved()) summary.exit_code = kExitFailed;
+  } else if (!result.failures.empty()) {
+    summary.status = "failed";
+    summary.exit_code = exit_code(result.failures.front());
+  } else {
+    // Another launcher's worker was asked to stop, and all have.
+    summary.status = "interrupted";
+    summary.exit_code = kExitRetry;
+  }
+}
+
+}  // namespace cohort

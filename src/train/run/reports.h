@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cohort/train.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cluster/store.h"
+#include "launch/control/control_block.h"
+#include "launch/launch.h"
+
+// What tasks report at their end, and how a Summary is made of it in the launcher:
+//
+//   a worker of this launcher ──► its slot in the control block ──────────────────────┐
+//   a worker of another one ──► the store ──► the chief, into that worker's slot here ─┼─► Summary
+//   a server ──► its slot, or memory that outlives it (server_memories.h) ────────────┘
+//
+// Where several launchers run one job each has a summary; only that of rank 0 has everybody's
+// numbers.
+
+namespace cohort {
+
+/// Workers whose launcher is not the chief's tell the chief their results through the store, so
+/// that one summary has them all.
+void send_report(Store& store, int rank, const WorkerResult& result);
+
+/// In the chief: fills the slots of all other ranks. Ranks that do not report in time stay as they
+/// are, with a warning.
+void collect_reports(Store& store, ControlBlock& control, Deadline deadline);
+
+/// Steps, speed, bytes, phases and a line per worker, of all workers that ever were there. The
+/// chief's word counts for what all have in common.
+void fill_from_workers(Summary& summary, const ControlBlock& control);
+
+/// Staleness, counts per shard and a line per server. `reports`: what the servers' memory says,
+/// where it outlives them; empty: what is in their slots counts.
+void fill_from_servers(Summary& summary, std::span<const ServerSlot> servers,
+                       std::vector<ServerReport> reports);
+
+/// Status and exit code, failures and restarts. "completed" where the chief has saved the end,
+/// whatever happened to workers afterwards; otherwise "interrupted" or "failed".
+void set_status(Summary& summary, const LaunchResult& result, const ControlBlock& control);
+
+/// The staleness of the pushes to all servers together.
+StalenessSummary summarize_staleness(std::span<const ServerReport> servers);
+
+/// What each of them has counted.
+std::vector<ShardSummary> summarize_shards(std::span<const ServerReport> servers);
+
+}  // namespace cohort
