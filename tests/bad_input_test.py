@@ -98,7 +98,7 @@ class BadInputTest(CohortTest):
         self.assert_refused(result, "file/run", code=1)
 
     def test_a_model_larger_than_the_memory(self):
-        # 10^12 floats: more than any machine has. (Shared memory alone: os/shared_memory_test.)
+        # 10^12 floats: more than any machine has. (Shared memory alone: os/memory_test.)
         result = self.train("--set", "model.layers=[{type=\"linear\", out=200000}, "
                             "{type=\"linear\", out=5000000}, {type=\"linear\", out=4}]")
         self.assertIn(result.returncode, (1, 2), result.stderr)
