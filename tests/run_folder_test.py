@@ -88,7 +88,7 @@ class RunFolderTest(CohortTest):
             capture_output=True, text=True)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         tags = {json.loads(line)["tag"] for line in result.stdout.splitlines()}
-        for tag in ("train/loop/loss", "train/learning_rate", "train/samples_per_second",
+        for tag in ("train/loss", "train/learning_rate", "train/samples_per_second",
                     "train/gradient_norm", "train/communication_share", "validation/loss",
                     "validation/accuracy"):
             self.assertIn(tag, tags)

@@ -61,6 +61,10 @@ std::int64_t applied_or_told(const nlohmann::json& shard) {
 double largest_difference(const std::filesystem::path& one, const std::filesystem::path& other) {
   const SafetensorsFile left = read_safetensors(one);
   const SafetensorsFile right = read_safetensors(other);
+  if (left.tensors().size() != right.tensors().size()) {
+    fail(ErrorCode::corrupt, "{} has {} tensors and {} has {}", one.string(), left.tensors().size(),
+         other.string(), right.tensors().size());
+  }
   double largest = 0;
   for (const StoredTensor& tensor : left.tensors()) {
     if (tensor.dtype != SafetensorsDtype::f32) continue;
@@ -72,8 +76,9 @@ double largest_difference(const std::filesystem::path& one, const std::filesyste
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double difference = std::abs(double(values[i]) - double(others[i]));
-      // Written so that what is not a number counts as different.
-      if (!(difference <= largest)) largest = difference;
+      // What is not a number is a difference that no other one is larger than.
+      if (std::isnan(difference)) return difference;
+      largest = std::max(largest, difference);
     }
   }
   return largest;

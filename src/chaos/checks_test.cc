@@ -69,8 +69,9 @@ TEST_F(ChecksTest, EachLossIsFound) {
   other.summary["accuracy"] = nullptr;
   EXPECT_THAT(compare(quiet, other), ElementsAre(HasSubstr("accuracy is null")));
   EXPECT_THAT(compare(quiet, run("parameters", {1, 2.001f})), ElementsAre(HasSubstr("parameters")));
-  EXPECT_THAT(compare(quiet, run("nan", {1, std::numeric_limits<float>::quiet_NaN()})),
-              ElementsAre(HasSubstr("parameters")));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(compare(quiet, run("nan-last", {1, nan})), ElementsAre(HasSubstr("parameters")));
+  EXPECT_THAT(compare(quiet, run("nan-first", {nan, 2})), ElementsAre(HasSubstr("parameters")));
   other.summary = nullptr;
   EXPECT_THAT(compare(quiet, other), ElementsAre(HasSubstr("no summary.json")));
 }

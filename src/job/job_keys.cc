@@ -353,7 +353,7 @@ const std::vector<Key<Job>>& job_keys() {
   return keys;
 }
 
-// A layer takes only some of these; model/layers/layer_table.h says which type takes which.
+// A layer takes only some of these; model/layers/layer.h says which type takes which.
 const std::vector<Key<LayerOptions>>& layer_option_keys() {
   static const std::vector<Key<LayerOptions>> keys = {
       {"type", in<&LayerOptions::type>, "What the layer does."},

@@ -14,11 +14,12 @@ namespace cohort {
 /// A layer's forward() has no argument for this: a model may be a program's own torch module, whose
 /// signature is not ours to change. So the context is one of the calling thread:
 ///
-///   set     by the stepper (ReplicaStepper::tell_layers), anew before every forward pass
+///   set     by a StepScope of the stepper (ReplicaStepper::compute), for a forward and a backward
+///           pass
 ///   read    by batch norm, dropout and linear layers (model/functions/), in forward; by batch norm
 ///           in backward too, which torch runs on the thread that called backward()
 ///   owned   by the thread. The function in it is the stepper's, and leads to the strategy
-///           (Strategy::sum_over_workers): a model is not trained on that thread once they are gone
+///           (Strategy::sum_over_workers); the scope takes it back before either can end
 ///   none    a thread nobody told anything has the default: one worker, its rows from 0 on, step 0
 ///
 /// Threads share nothing: replicas that run as threads of one process each have their own.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cohort/error.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -11,7 +11,7 @@
 namespace cohort {
 
 /// How a server turns pushes into updates. Every server of a run has the same rules, made of the
-/// job's (strategy/servers/server_options.cc).
+/// job's (strategy/servers/server_rule.cc).
 struct ShardRules {
   /// When an update is made of the pushes that have come:
   ///

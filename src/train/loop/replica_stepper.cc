@@ -45,7 +45,8 @@ StepWork ReplicaStepper::compute(const StepOrder& order) {
     work.rows += loaded.batch.input.size(0);
     work.global_rows = loaded.global_rows;
     span.next(Phase::forward);
-    tell_layers(order.piece.step, loaded);
+    // What layers of this thread may know, until the end of this backward pass.
+    const StepScope told(context_of(order.piece.step, loaded));
     const torch::Tensor loss = weighted_loss(loaded);
     if (loss.defined()) work.loss += loss.item<double>();
     if (last) {
@@ -57,18 +58,21 @@ StepWork ReplicaStepper::compute(const StepOrder& order) {
   return work;
 }
 
-void ReplicaStepper::tell_layers(std::int64_t step, const LoadedBatch& loaded) {
-  StepContext& context = step_context();
+// The function in it is this stepper's and leads to the strategy; StepScope takes it back before
+// either can end. Without it (one worker, or workers that do not go in step) layers take their own
+// numbers for all there are.
+StepContext ReplicaStepper::context_of(std::int64_t step, const LoadedBatch& loaded) {
+  StepContext context;
   context.seed = options_.job.seed;
   context.step = step;
   context.first_row = loaded.first_row;
   context.gradients_travel = strategy_.space().gradients_travel();
-  context.sum_over_workers = nullptr;
   if (options_.world > 1 && traits_.lockstep) {
     context.sum_over_workers = [this](std::span<double> values) {
       strategy_.sum_over_workers(values);
     };
   }
+  return context;
 }
 
 // The share this worker's rows have in the mean loss of the global batch. Undefined where there

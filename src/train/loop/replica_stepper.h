@@ -8,6 +8,7 @@
 #include "data/load_data.h"
 #include "kinds/strategy_table.h"
 #include "strategy/strategy.h"
+#include "tensor/step_context.h"
 #include "train/loop/stepper.h"
 #include "train/loop/validation.h"
 
@@ -40,7 +41,7 @@ class ReplicaStepper : public Stepper {
  private:
   BatchOptions loader_options() const;
   BatchLoader::Preparation preparation() const;
-  void tell_layers(std::int64_t step, const LoadedBatch& loaded);
+  StepContext context_of(std::int64_t step, const LoadedBatch& loaded);
   torch::Tensor weighted_loss(const LoadedBatch& loaded);
   torch::Tensor loss_of_no_rows(const LoadedBatch& loaded);
 

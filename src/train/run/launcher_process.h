@@ -29,8 +29,9 @@ namespace cohort {
 /// has a process group of its own, so that a Ctrl-C at the terminal reaches only the caller.
 ///
 /// Where it can be, the child is this program started anew, which the threads of the caller cannot
-/// harm; main leaves its way at use_fast_kernels() (kernel/main_door.h). A job that has functions
-/// of the program's own must be forked. So must that of a program whose main has no such door.
+/// harm; main leaves its way at use_fast_kernels() (kernel/program_start.h). A job that has
+/// functions of the program's own must be forked. So must that of a program whose main has no such
+/// door.
 ///
 /// It sends messages through a pipe, a line of JSON each. Once there is a folder:
 ///   {"run_dir": …, "after_step": …}

@@ -17,7 +17,7 @@ namespace cohort {
 /// A group whose ranks share a host is one of shared memory, regions included; one whose ranks all
 /// are on different hosts is one of TCP; others are composed again. Whoever wants to sum first
 /// inside the hosts and then between them makes these two kinds of groups, or one schedule for all
-/// (collective/hosts.h). See EngineRow.
+/// (collective/algorithms.h). See EngineRow.
 std::unique_ptr<Engine> make_composed_engine(const EngineOptions& options, const Peers& peers,
                                              Store& store, Deadline deadline);
 
