@@ -72,7 +72,7 @@ std::optional<View> Membership::next() {
   // Who is just being started is worth the wait: a view without it would end at once.
   const bool more_to_come = count(State::awaited) > 0 && ready < options_.workers && !closing_;
   if (ready < needed || more_to_come) return std::nullopt;
-  View next{.epoch = view_.epoch + 1, .workers = in_order(), .closing = closing_};
+  View next{.generation = view_.generation + 1, .workers = in_order(), .closing = closing_};
   const auto wanted = static_cast<std::size_t>(options_.workers);
   if (next.workers.size() > wanted) next.workers.resize(wanted);
   std::erase_if(members_, [&](const auto& member) {

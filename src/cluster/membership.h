@@ -12,10 +12,11 @@ namespace cohort {
 ///
 /// Words. A *worker* is known by its number, which it keeps for the whole run, also when its
 /// process is replaced. A *view* is a group of workers that train together, from one change of
-/// membership to the next; elsewhere it is called a group. Its *epoch* is the generation: views of
-/// a run are counted from 1, and what a group uses (keys of the store, connections, barriers) is
-/// made anew for its epoch, so that nothing late of an older one can be taken for its own. A *rank*
-/// is a place in a view. The *chief* is rank 0, whose state counts where the workers' differ.
+/// membership to the next; elsewhere it is called a group. Its *generation* is the generation:
+/// views of a run are counted from 1, and what a group uses (keys of the store, connections,
+/// barriers) is made anew for its generation, so that nothing late of an older one can be taken for
+/// its own. A *rank* is a place in a view. The *chief* is rank 0, whose state counts where the
+/// workers' differ.
 ///
 /// One change, as the launcher drives it (launch/groups.cc):
 ///
@@ -24,11 +25,11 @@ namespace cohort {
 ///   await(1)                a process for it is being started
 ///   ready(0, 7) ready(2, 7) the others have paused, having made 7 steps
 ///   ready(1, -1)            the new process is there, without any state
-///   next()                  a view of epoch + 1: workers 0 2 1, the chief is 0
+///   next()                  a view of generation + 1: workers 0 2 1, the chief is 0
 
 /// See above. The memory of a run has it where all tasks see it (launch/control/view_register.h).
 struct View {
-  std::int64_t epoch = 0;         ///< Counts the views of a run from 1.
+  std::int64_t generation = 0;    ///< Counts the views of a run from 1.
   std::vector<int> workers = {};  ///< By rank.
   bool closing = false;           ///< The group only saves what it has; then the run ends.
 

@@ -33,7 +33,7 @@ TEST(MembershipTest, TheFirstViewWaitsForAllThatWereStarted) {
   membership.ready(0, -1);
   const auto view = membership.next();
   ASSERT_TRUE(view);
-  EXPECT_EQ(view->epoch, 1);
+  EXPECT_EQ(view->generation, 1);
   EXPECT_THAT(view->workers, ElementsAre(0, 1));
   EXPECT_FALSE(membership.wants_pause());
   EXPECT_FALSE(membership.next());
@@ -54,7 +54,7 @@ TEST(MembershipTest, SurvivorsWaitForTheReplacementAndKeepTheirOrder) {
   membership.ready(1, -1);
   const auto view = membership.next();
   ASSERT_TRUE(view);
-  EXPECT_EQ(view->epoch, 2);
+  EXPECT_EQ(view->generation, 2);
   EXPECT_THAT(view->workers, ElementsAre(0, 2, 1)) << "who has no state is never chief";
 }
 
@@ -81,7 +81,7 @@ TEST(MembershipTest, EnoughSurvivorsGoOnAndTakeTheNewcomerInLater) {
   membership.ready(1, 30);
   membership.ready(2, 30);
   const auto view = membership.next();
-  EXPECT_EQ(view->epoch, 3);
+  EXPECT_EQ(view->generation, 3);
   EXPECT_THAT(view->workers, ElementsAre(1, 2, 0));
 }
 

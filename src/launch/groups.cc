@@ -38,7 +38,7 @@ void Groups::lost(const ProcessPlan& plan) {
   if (plan.ranks.empty() && next_ && servers_started_ == 0) return;
   const auto in_view = [&](int worker) { return view().rank_of(worker).has_value(); };
   if (!plan.servers.empty() || std::ranges::any_of(plan.ranks, in_view)) {
-    control_.note_loss(view().epoch);
+    control_.note_loss(view().generation);
   }
   for (const int worker : plan.ranks) {
     members_.lose(worker);
@@ -51,7 +51,7 @@ void Groups::lost(const ProcessPlan& plan) {
     const WorkerState state = control_.slot(worker).state.load();
     return state == WorkerState::starting || state == WorkerState::paused;
   });
-  if (forming || members_.wants_pause()) control_.break_group(view().epoch);
+  if (forming || members_.wants_pause()) control_.break_group(view().generation);
 }
 
 void Groups::form_first() {
@@ -73,7 +73,7 @@ ProcessPlan Groups::plan_of(int worker) const {
   const auto workers = static_cast<int>(cluster_.workers);
   return {.ranks = {worker},
           .world = workers,
-          .epoch = view().epoch + 1,
+          .generation = view().generation + 1,
           .place = {worker % workers, workers}};
 }
 
@@ -85,22 +85,22 @@ void Groups::go_on() {
     if (must_end()) {
       tell_the_end();
     } else if ((next_ = members_.next()) && has_servers()) {
-      control_.end_servers(next_->epoch - 1);
+      control_.end_servers(next_->generation - 1);
     }
   }
   if (next_ && start_servers(*next_)) publish(*std::exchange(next_, std::nullopt));
   // Servers end when their workers have left, which lost ones cannot. Once the run is to end nobody
   // comes in their place.
   if (ended_ || trained_ || ending_) {
-    if (members_.present() == 0) control_.end_servers(view().epoch);
+    if (members_.present() == 0) control_.end_servers(view().generation);
   }
 }
 
 void Groups::note_ready_workers() {
-  const std::int64_t next_epoch = view().epoch + 1;
+  const std::int64_t next_generation = view().generation + 1;
   for (int worker = 0; worker < static_cast<int>(control_.slots().size()); ++worker) {
     const WorkerSlot& slot = control_.slot(worker);
-    if (!members_.has(worker) || slot.awaited_epoch.load() != next_epoch) continue;
+    if (!members_.has(worker) || slot.awaited_generation.load() != next_generation) continue;
     come_by_.erase(worker);
     if (members_.is_training(worker)) note_broken_by_itself(worker);
     members_.ready(worker, slot.ready_step.load());
@@ -110,18 +110,18 @@ void Groups::note_ready_workers() {
 /// A worker left its group although nobody was lost and no pause was asked for. That may be an
 /// accident (a step that took longer than the timeout), or will happen to every group like it.
 void Groups::note_broken_by_itself(int worker) {
-  if (control_.pause_requested(view().epoch)) {
+  if (control_.pause_requested(view().generation)) {
     if (!lost_in_view_) good_world_ = view().world();
     return;
   }
-  control_.break_group(view().epoch);
+  control_.break_group(view().generation);
   if (lost_in_view_ || ending_) return;
   const WorkerSlot& slot = control_.slot(worker);
   const std::int64_t step = slot.ready_step.load();
   breaks_ = step > broken_at_step_ ? 1 : breaks_ + 1;
   broken_at_step_ = std::max(step, broken_at_step_);
   lost_in_view_ = true;  // The others leave for the same reason.
-  launch_.progress.say(fmt::format("group {} broke after step {}: worker {}: {}", view().epoch,
+  launch_.progress.say(fmt::format("group {} broke after step {}: worker {}: {}", view().generation,
                                    step, worker, slot.error.data()));
   if (good_world_ > 0 && view().world() > good_world_) {
     members_.want(good_world_);
@@ -149,9 +149,9 @@ void Groups::end_absent() {
 }
 
 void Groups::ask_for_pause() {
-  const std::int64_t epoch = view().epoch;
-  if (!control_.pause_requested(epoch)) {
-    control_.request_pause(epoch);
+  const std::int64_t generation = view().generation;
+  if (!control_.pause_requested(generation)) {
+    control_.request_pause(generation);
     pause_by_ = pause_deadline();
   }
   // A worker that is asked to pause may have much to do before.
@@ -185,7 +185,7 @@ bool Groups::must_end() {
 /// A view without workers: who waits for a group ends when it reads it.
 void Groups::tell_the_end() {
   ended_ = true;
-  control_.publish({.epoch = view().epoch + 1});
+  control_.publish({.generation = view().generation + 1});
 }
 
 /// Whether all of them are there. Where no process can be made, later perhaps.
@@ -198,7 +198,8 @@ bool Groups::start_servers(const View& view) {
   }
   try {
     for (; servers_started_ < static_cast<int>(control_.servers().size()); ++servers_started_) {
-      tasks_.start({.servers = {servers_started_}, .world = view.world(), .epoch = view.epoch});
+      tasks_.start(
+          {.servers = {servers_started_}, .world = view.world(), .generation = view.generation});
     }
   } catch (const Error& error) {
     log_warn("{}", error.what());
@@ -221,15 +222,15 @@ void Groups::publish(const View& view) {
   control_.set_chief(chief);
   control_.publish(view);
   launch_.status.happened("group",
-                          {{"group", view.epoch},
+                          {{"group", view.generation},
                            {"workers", view.workers},
                            {"step", step},
                            {"seconds_since_loss", lost_at_ ? seconds_since(*lost_at_) : 0}});
   lost_at_.reset();
   launch_.status.write_tasks(view, tasks_.list(view));
-  if (view.epoch == 1 || view.closing) return;
+  if (view.generation == 1 || view.closing) return;
   launch_.progress.say(fmt::format(
-      "group {}: {}{}, worker {} is chief", view.epoch,
+      "group {}: {}{}, worker {} is chief", view.generation,
       view.world() == 1 ? "1 worker goes on" : fmt::format("{} workers go on", view.world()),
       step >= 0 ? fmt::format(" after step {}", step) : " from the newest checkpoint or the start",
       chief));

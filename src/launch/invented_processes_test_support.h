@@ -96,8 +96,8 @@ class InventedTask {
   }
 
   bool must_leave(const View& view) const {
-    return view.epoch > 0 &&
-           (world_.control.pause_requested(view.epoch) || world_.control.is_broken(view.epoch));
+    return view.generation > 0 && (world_.control.pause_requested(view.generation) ||
+                                   world_.control.is_broken(view.generation));
   }
 
   InventedWorld world_;
@@ -107,16 +107,16 @@ class InventedTask {
 /// Serves the workers of one group until the launcher ends it.
 class InventedServer : public InventedTask {
  public:
-  InventedServer(const InventedWorld& world, int server, int life, std::int64_t epoch)
+  InventedServer(const InventedWorld& world, int server, int life, std::int64_t generation)
       : InventedTask(world, world.control.server(server)),
         server_(server),
         life_(life),
-        epoch_(epoch) {}
+        generation_(generation) {}
 
  private:
   void do_all(const std::stop_token& killed) override {
     task_.state.store(WorkerState::training);
-    while (!world_.control.servers_shall_end(epoch_)) {
+    while (!world_.control.servers_shall_end(generation_)) {
       breathe(killed);
       std::int64_t furthest = 0;
       for (const WorkerSlot& slot : world_.control.slots()) {
@@ -128,17 +128,17 @@ class InventedServer : public InventedTask {
 
   int server_;
   int life_;
-  std::int64_t epoch_;
+  std::int64_t generation_;
 };
 
 class InventedWorker : public InventedTask {
  public:
-  InventedWorker(const InventedWorld& world, int worker, int life, std::int64_t first_epoch)
+  InventedWorker(const InventedWorld& world, int worker, int life, std::int64_t first_generation)
       : InventedTask(world, world.control.slot(worker)),
         slot_(world.control.slot(worker)),
         worker_(worker),
         life_(life),
-        epoch_(first_epoch) {}
+        generation_(first_generation) {}
 
  private:
   void do_all(const std::stop_token& killed) override {
@@ -150,18 +150,18 @@ class InventedWorker : public InventedTask {
     if (slot_.finished.load()) return std::nullopt;
     meet_fate({.worker = worker_, .life = life_}, killed);
     for (;;) {
-      slot_.awaited_epoch.store(epoch_);
+      slot_.awaited_generation.store(generation_);
       breathe(killed);
       const View view = world_.control.view().read();
-      if (view.epoch < epoch_) continue;
+      if (view.generation < generation_) continue;
       if (view.rank_of(worker_)) return view;
       if (view.workers.empty() || world_.control.is_sent_away(worker_)) return std::nullopt;
-      epoch_ = view.epoch + 1;  // It was formed before this worker was ready.
+      generation_ = view.generation + 1;  // It was formed before this worker was ready.
     }
   }
 
   void train(const View& view, const std::stop_token& killed) {
-    slot_.awaited_epoch.store(0);
+    slot_.awaited_generation.store(0);
     slot_.state.store(WorkerState::training);
     if (world_.joined) world_.joined(view);
     const bool chief = view.rank_of(worker_) == 0;
@@ -173,7 +173,7 @@ class InventedWorker : public InventedTask {
     } else {
       make_steps(view, chief, killed);
     }
-    epoch_ = view.epoch + 1;
+    generation_ = view.generation + 1;
     slot_.ready_step.store(steps_);
     slot_.state.store(WorkerState::paused);
   }
@@ -202,7 +202,7 @@ class InventedWorker : public InventedTask {
   WorkerSlot& slot_;
   int worker_;
   int life_;
-  std::int64_t epoch_;
+  std::int64_t generation_;
   std::int64_t steps_ = -1;  // -1: it has no state.
 };
 
@@ -248,10 +248,12 @@ class InventedProcesses : public Processes {
   std::unique_ptr<InventedTask> make_task(const ProcessPlan& plan) {
     if (plan.ranks.empty()) {
       const int server = plan.servers.front();
-      return std::make_unique<InventedServer>(world_, server, server_lives_[server]++, plan.epoch);
+      return std::make_unique<InventedServer>(world_, server, server_lives_[server]++,
+                                              plan.generation);
     }
     const int worker = plan.ranks.front();
-    return std::make_unique<InventedWorker>(world_, worker, worker_lives_[worker]++, plan.epoch);
+    return std::make_unique<InventedWorker>(world_, worker, worker_lives_[worker]++,
+                                            plan.generation);
   }
 
   InventedWorld world_;

@@ -127,7 +127,7 @@ class Launcher {
         ++waiting;
         continue;
       }
-      if (launch_.regroups) waiting->plan.epoch = groups_.view().epoch + 1;
+      if (launch_.regroups) waiting->plan.generation = groups_.view().generation + 1;
       try {
         start(waiting->plan);
         waiting = waiting_.erase(waiting);
@@ -274,7 +274,7 @@ class Launcher {
     launch_.progress.say(fmt::format("{}; {}", describe(cause), what));
     if (!wait || is_server) return true;  // Servers are started with every group.
     ProcessPlan again = plan;
-    ++again.epoch;
+    ++again.generation;
     again.failpoints.clear();  // Planted faults are of the first process only.
     waiting_.push_back({std::move(again), Clock::now() + *wait});
     return true;

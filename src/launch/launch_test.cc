@@ -20,7 +20,7 @@ TEST_F(LaunchTest, NothingHappensToWorkersToWhomNothingHappens) {
   EXPECT_THAT(result.recovered, IsEmpty());
   EXPECT_TRUE(all_finished());
   EXPECT_THAT(starts_, ElementsAre(1, 1, 1, 1));
-  EXPECT_EQ(last_view(), (View{.epoch = 1, .workers = {0, 1, 2, 3}}));
+  EXPECT_EQ(last_view(), (View{.generation = 1, .workers = {0, 1, 2, 3}}));
 }
 
 TEST_F(LaunchTest, TwoDeathsAtOnceAreTwoReplacements) {
@@ -137,7 +137,7 @@ TEST_F(LaunchTest, WhereALossStopsNobodyTheOthersAreNotBroken) {
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_THAT(ranks_of(result.recovered), ElementsAre(1));
   EXPECT_FALSE(control_.is_broken(1));
-  EXPECT_EQ(last_view().epoch, 1);
+  EXPECT_EQ(last_view().generation, 1);
   for (const int worker : {0, 2, 3}) EXPECT_EQ(control_.slot(worker).step.load(), kLaunchSteps);
 }
 

@@ -69,7 +69,7 @@ class LaunchTest : public testing::Test {
 
   void note(const View& view) {
     const std::lock_guard lock(mutex_);
-    if (view.epoch > last_view_.epoch) last_view_ = view;
+    if (view.generation > last_view_.generation) last_view_ = view;
   }
 
   bool all_finished() const {

@@ -29,7 +29,7 @@ TEST_F(LaunchWithServersTest, ALostServerIsANewGroupWithNewServers) {
   const LaunchResult result = launch([&](const Moment& moment) {
     if (moment.server == 1 && moment.life == 0 && moment.step >= 10) return Fate::dies;
     // Nobody is through before the loss is seen.
-    return moment.step == 40 && moment.view.epoch == 1 ? Fate::waits : Fate::lives;
+    return moment.step == 40 && moment.view.generation == 1 ? Fate::waits : Fate::lives;
   });
   EXPECT_THAT(result.failures, IsEmpty());
   ASSERT_THAT(result.recovered, SizeIs(1));
@@ -39,7 +39,7 @@ TEST_F(LaunchWithServersTest, ALostServerIsANewGroupWithNewServers) {
   EXPECT_THAT(starts_, ElementsAre(1, 1, 1, 1)) << "workers keep their processes";
   EXPECT_THAT(server_starts_, ElementsAre(2, 2));
   EXPECT_EQ(settled_, 1);
-  EXPECT_EQ(last_view().epoch, 2);
+  EXPECT_EQ(last_view().generation, 2);
 }
 
 TEST_F(LaunchWithServersTest, AServerAndAWorkerMayDieAtOnce) {
@@ -47,7 +47,7 @@ TEST_F(LaunchWithServersTest, AServerAndAWorkerMayDieAtOnce) {
     const bool is_meant =
         (moment.server == 0 && moment.step >= 10) || (moment.worker == 2 && moment.step == 15);
     if (moment.life == 0 && is_meant) return dies_with_others(moment, 2);
-    return moment.step == 40 && moment.view.epoch == 1 ? Fate::waits : Fate::lives;
+    return moment.step == 40 && moment.view.generation == 1 ? Fate::waits : Fate::lives;
   });
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_THAT(result.recovered, SizeIs(2));
@@ -60,7 +60,7 @@ TEST_F(LaunchWithServersTest, AServerThatDiesAgainBeforeItsGroupHasBegunIsReplac
   const LaunchResult result = launch([&](const Moment& moment) {
     if (moment.server == 1 && moment.life == 0 && moment.step >= 10) return Fate::dies;
     if (moment.server == 1 && moment.life == 1) return Fate::dies;
-    return moment.step == 40 && moment.view.epoch == 1 ? Fate::waits : Fate::lives;
+    return moment.step == 40 && moment.view.generation == 1 ? Fate::waits : Fate::lives;
   });
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_THAT(result.recovered, SizeIs(2));
@@ -85,23 +85,23 @@ TEST_F(LaunchWithServersTest, AServerThatDiesWhenItsGroupIsOverIsNoReasonForOneM
   EXPECT_THAT(ranks_of(result.recovered), ElementsAre(2, 1));
   EXPECT_TRUE(all_finished());
   EXPECT_THAT(server_starts_, ElementsAre(2, 2));
-  EXPECT_EQ(last_view().epoch, 2);
+  EXPECT_EQ(last_view().generation, 2);
 }
 
 TEST_F(LaunchWithServersTest, AServerThatCannotBeStartedYetIsStartedLater) {
   std::atomic<int> tries = 0;
   no_process_ = [&](const ProcessPlan& process) {
-    return process.epoch == 2 && process.servers == std::vector{1} && ++tries == 1;
+    return process.generation == 2 && process.servers == std::vector{1} && ++tries == 1;
   };
   const LaunchResult result = launch([&](const Moment& moment) {
     if (moment.server == 1 && moment.life == 0 && moment.step >= 10) return Fate::dies;
-    return moment.step == 40 && moment.view.epoch == 1 ? Fate::waits : Fate::lives;
+    return moment.step == 40 && moment.view.generation == 1 ? Fate::waits : Fate::lives;
   });
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_EQ(tries, 2);
   EXPECT_TRUE(all_finished());
   EXPECT_THAT(server_starts_, ElementsAre(2, 2)) << "the one that could be started is kept";
-  EXPECT_EQ(last_view().epoch, 2);
+  EXPECT_EQ(last_view().generation, 2);
 }
 
 // Nobody is left who could save or tell the servers that it is over.
@@ -125,7 +125,7 @@ TEST_F(LaunchWithServersTest, ASilentServerIsEndedAndReplaced) {
   const LaunchResult result = launch([&](const Moment& moment) {
     const bool silent = moment.server == 0 && moment.life == 0 && moment.step >= 10;
     if (silent) return Fate::falls_silent;
-    return moment.step == 40 && moment.view.epoch == 1 ? Fate::waits : Fate::lives;
+    return moment.step == 40 && moment.view.generation == 1 ? Fate::waits : Fate::lives;
   });
   EXPECT_THAT(result.failures, IsEmpty());
   ASSERT_THAT(result.recovered, SizeIs(1));

@@ -20,8 +20,10 @@ void RunStatus::write_tasks(const View& view, const std::vector<Task>& tasks) {
     entry["rank"] = task.rank ? nlohmann::ordered_json(*task.rank) : nullptr;
     list.push_back(std::move(entry));
   }
-  const nlohmann::ordered_json all{
-      {"launcher", ::getpid()}, {"group", view.epoch}, {"workers", view.world()}, {"tasks", list}};
+  const nlohmann::ordered_json all{{"launcher", ::getpid()},
+                                   {"group", view.generation},
+                                   {"workers", view.world()},
+                                   {"tasks", list}};
   try {
     write_file_atomically(run_dir_ / "tasks.json", all.dump(2), Sync::no);
   } catch (const Error& error) {

@@ -37,13 +37,15 @@ class LonelyEngine : public Engine {
 
 }  // namespace
 
-std::unique_ptr<Store> group_store(Store& store, const ControlBlock& control, std::int64_t epoch) {
-  return std::make_unique<PrefixStore>(store, fmt::format("group/{}/", epoch),
-                                       [&control, epoch] { return control.is_broken(epoch); });
+std::unique_ptr<Store> group_store(Store& store, const ControlBlock& control,
+                                   std::int64_t generation) {
+  return std::make_unique<PrefixStore>(
+      store, fmt::format("group/{}/", generation),
+      [&control, generation] { return control.is_broken(generation); });
 }
 
 View RegroupingSeat::first() {
-  return wait_for(options_.first_epoch);
+  return wait_for(options_.first_generation);
 }
 
 View RegroupingSeat::next(std::int64_t after, std::int64_t step) {
@@ -52,22 +54,22 @@ View RegroupingSeat::next(std::int64_t after, std::int64_t step) {
   return wait_for(after + 1);
 }
 
-View RegroupingSeat::wait_for(std::int64_t epoch) {
+View RegroupingSeat::wait_for(std::int64_t generation) {
   for (;;) {
-    slot_.awaited_epoch.store(epoch);
+    slot_.awaited_generation.store(generation);
     // The launcher has its reasons to wait, and takes this process along when it dies.
-    const auto view = control_.view().wait_for(epoch, Deadline::in(10s));
+    const auto view = control_.view().wait_for(generation, Deadline::in(10s));
     if (!view) continue;
     const bool is_last = view->workers.empty() || control_.is_sent_away(worker());
     if (view->rank_of(worker()) || is_last) return *view;
-    epoch = view->epoch + 1;  // It was formed before this worker was ready.
+    generation = view->generation + 1;  // It was formed before this worker was ready.
   }
 }
 
 Seat::Group RegroupingSeat::join(const View& view, Deadline deadline) {
-  slot_.awaited_epoch.store(0);
+  slot_.awaited_generation.store(0);
   Group group;
-  group.store = group_store(store_, control_, view.epoch);
+  group.store = group_store(store_, control_, view.generation);
   group.watched = true;
   if (view.world() == 1) {
     group.engine = std::make_unique<LonelyEngine>();
@@ -85,18 +87,19 @@ Seat::Group RegroupingSeat::join(const View& view, Deadline deadline) {
 }
 
 View OnlySeat::first() {
-  View view{.epoch = options_.epoch, .workers = std::vector<int>(static_cast<std::size_t>(world_))};
+  View view{.generation = options_.generation,
+            .workers = std::vector<int>(static_cast<std::size_t>(world_))};
   std::iota(view.workers.begin(), view.workers.end(), 0);
   return view;
 }
 
 View OnlySeat::next(std::int64_t after, std::int64_t) {
-  return {.epoch = after + 1};
+  return {.generation = after + 1};
 }
 
 Seat::Group OnlySeat::join(const View& view, Deadline) {
   Group group;
-  group.store = group_store(store_, control_, view.epoch);
+  group.store = group_store(store_, control_, view.generation);
   group.engine = std::move(engine_);
   group.watched = options_.watched;
   return group;

@@ -12,7 +12,7 @@
 // A worker's end of the groups (launch/groups.h is the launcher's): with whom it trains, and how it
 // comes from one group to the next.
 //
-//   first() ──► view ──► join(view) ──► trains ──► next(epoch, steps) ──► view ──► …
+//   first() ──► view ──► join(view) ──► trains ──► next(generation, steps) ──► view ──► …
 //                 │                                        │
 //                 └── it is not in the view: it ends  ◄────┘
 //
@@ -50,9 +50,10 @@ class Seat {
 };
 
 /// What the tasks of one group say to each other in the store, apart from other groups (their keys
-/// begin with "group/<epoch>/"). Waiting there ends when the group is broken. Both arguments
+/// begin with "group/<generation>/"). Waiting there ends when the group is broken. Both arguments
 /// outlive it.
-std::unique_ptr<Store> group_store(Store& store, const ControlBlock& control, std::int64_t epoch);
+std::unique_ptr<Store> group_store(Store& store, const ControlBlock& control,
+                                   std::int64_t generation);
 
 /// A worker whose launcher forms groups: it is told of them by the control channel, and tells in
 /// its slot when it waits for one. All that is given outlives it.
@@ -61,8 +62,8 @@ class RegroupingSeat : public Seat {
   struct Options {
     const ClusterOptions& cluster;
     int worker = 0;
-    std::int64_t first_epoch = 1;  ///< The group it waits for first.
-    int cores = 1;                 ///< Of this host, that its workers may use.
+    std::int64_t first_generation = 1;  ///< The group it waits for first.
+    int cores = 1;                      ///< Of this host, that its workers may use.
   };
 
   RegroupingSeat(const Options& options, const ControlBlock& control, TcpStore& store)
@@ -75,7 +76,7 @@ class RegroupingSeat : public Seat {
   Group join(const View& view, Deadline deadline) override;
 
  private:
-  View wait_for(std::int64_t epoch);
+  View wait_for(std::int64_t generation);
 
   Options options_;
   const ControlBlock& control_;
@@ -88,8 +89,8 @@ class RegroupingSeat : public Seat {
 class OnlySeat : public Seat {
  public:
   struct Options {
-    std::int64_t epoch = 1;  ///< Counts how often the group was started.
-    bool watched = false;    ///< See Seat::Group.
+    std::int64_t generation = 1;  ///< Counts how often the group was started.
+    bool watched = false;         ///< See Seat::Group.
   };
 
   /// `engine` says which rank of how many this worker has.

@@ -61,7 +61,7 @@ TaskSlot& Tasks::slot_of(const ProcessPlan& plan) const {
 void Tasks::clear_slots(const ProcessPlan& plan) const {
   for (const int worker : plan.ranks) {
     WorkerSlot& slot = options_.control.slot(worker);
-    slot.awaited_epoch.store(0);
+    slot.awaited_generation.store(0);
     slot.ready_step.store(-1);
     options_.control.take_back(worker);
     slot.finished.store(false);

@@ -82,9 +82,9 @@ class TwoGroups {
  private:
   static OptimizerOptions sgd() { return {.kind = "sgd"}; }
 
-  ShardRules rules(std::int64_t epoch) const {
+  ShardRules rules(std::int64_t generation) const {
     ShardRules rules;
-    rules.workers = epoch == 2 && scenario_.worker >= 0 ? kWorkers - 1 : kWorkers;
+    rules.workers = generation == 2 && scenario_.worker >= 0 ? kWorkers - 1 : kWorkers;
     rules.consistency = scenario_.consistency;
     rules.quorum = kWorkers;
     rules.optimizer = sgd();
@@ -97,20 +97,20 @@ class TwoGroups {
     settle_shards(spans, rules(1));
   }
 
-  void serve(int server, std::int64_t epoch, Store& store) const {
-    if (epoch == 1 && server == scenario_.server) set_failpoints(scenario_.failpoint);
+  void serve(int server, std::int64_t generation, Store& store) const {
+    if (generation == 1 && server == scenario_.server) set_failpoints(scenario_.failpoint);
     ServerOptions options;
     options.server = server;
     options.servers = kServers;
-    options.rules = rules(epoch);
-    options.epoch = epoch;
+    options.rules = rules(generation);
+    options.generation = generation;
     options.memory = memories_[static_cast<std::size_t>(server)].bytes();
     options.timeout = kTimeout;
     if (server == 0) {
       options.board = WorkBoard::Options{.workers = options.rules.workers,
                                          .end_step = static_cast<std::int64_t>(kPieces)};
     }
-    PrefixStore view(store, std::to_string(epoch) + "/");
+    PrefixStore view(store, std::to_string(generation) + "/");
     run_server(options, view);
   }
 
@@ -154,11 +154,11 @@ class TwoGroups {
     }
   }
 
-  ClientOptions client_options(int worker, std::int64_t epoch) const {
+  ClientOptions client_options(int worker, std::int64_t generation) const {
     ClientOptions options;
     options.worker = worker;
     options.servers = kServers;
-    options.epoch = epoch;
+    options.generation = generation;
     options.dense = kDense;
     options.share_memory = scenario_.memory;
     options.timeout = kTimeout;
@@ -176,7 +176,7 @@ class TwoGroups {
       gradient[i] = i % kPieces == static_cast<std::size_t>(piece.step) ? -1 : 0;
     }
     Request head;
-    head.header.epoch = 1;
+    head.header.generation = 1;
     head.header.worker = scenario_.worker;
     head.header.push = true;
     head.header.sequence = 1;

@@ -42,28 +42,28 @@ class TwoServers {
     std::vector<std::span<std::byte>> spans;
     for (const LastingMemory& memory : memories_) spans.push_back(memory.bytes());
     settle_shards(spans, rules_);
-    ++epoch_;
+    ++generation_;
     start();
   }
 
   Claim claim(int worker) {
     Claim claim;
     EXPECT_EQ(board_->claim(worker, claim), WorkBoard::Answer::claimed);
-    shard(0).note_work(epoch_, {claim.step, claim.part, worker});
+    shard(0).note_work(generation_, {claim.step, claim.part, worker});
     return claim;
   }
 
   RequestHeader push(int worker, std::uint64_t sequence, std::uint64_t version = 0) const {
     RequestHeader header = push_and_pull(worker, sequence, version);
-    header.epoch = epoch_;
+    header.generation = generation_;
     return header;
   }
 
   /// The push of a worker of the group before, by one of this group.
   RequestHeader again(int worker, RequestHeader header) const {
-    header.again_epoch = header.epoch;
+    header.again_generation = header.generation;
     header.again_worker = header.worker;
-    header.epoch = epoch_;
+    header.generation = generation_;
     header.worker = worker;
     return header;
   }
@@ -93,7 +93,7 @@ class TwoServers {
   std::vector<LastingMemory> memories_;
   std::optional<WorkBoard> board_;
   std::vector<std::unique_ptr<Shard>> shards_;
-  std::int64_t epoch_ = 1;
+  std::int64_t generation_ = 1;
 };
 
 void submit(TwoServers& servers, int server, const RequestHeader& header, float value,

@@ -59,14 +59,15 @@ class Launcher {
   }
 
  private:
-  bool run_group(int epoch) {
+  bool run_group(int generation) {
     StoreServer store("127.0.0.1", 0);
     std::vector<pid_t> servers, workers;
     for (int server = 0; server < scenario_.servers; ++server) {
-      servers.push_back(start_process(store, [&](Store& mine) { serve(server, epoch, mine); }));
+      servers.push_back(
+          start_process(store, [&](Store& mine) { serve(server, generation, mine); }));
     }
     for (int worker = 0; worker < kWorkers; ++worker) {
-      workers.push_back(start_process(store, [&](Store& mine) { work(worker, epoch, mine); }));
+      workers.push_back(start_process(store, [&](Store& mine) { work(worker, generation, mine); }));
     }
     store.start();
     bool all_done = true;
@@ -80,43 +81,43 @@ class Launcher {
     }
     for (const pid_t server : servers) {
       const int signal = signal_that_ended(server);
-      require(signal == 0 || (epoch == 1 && server == servers.back()), "a server was killed");
+      require(signal == 0 || (generation == 1 && server == servers.back()), "a server was killed");
     }
     return all_done;
   }
 
-  void serve(int server, int epoch, Store& store) const {
-    if (epoch == 1 && server == scenario_.servers - 1) set_failpoints(scenario_.failpoint);
+  void serve(int server, int generation, Store& store) const {
+    if (generation == 1 && server == scenario_.servers - 1) set_failpoints(scenario_.failpoint);
     ServerOptions options;
     options.server = server;
     options.rules = rules_;
-    options.epoch = epoch;
+    options.generation = generation;
     options.memory = memories_[static_cast<std::size_t>(server)].bytes();
     options.timeout = kTimeout;
     run_server(options, store);
   }
 
-  void work(int worker, int epoch, Store& store) const {
+  void work(int worker, int generation, Store& store) const {
     ClientOptions options;
     options.worker = worker;
     options.servers = scenario_.servers;
-    options.epoch = epoch;
+    options.generation = generation;
     options.dense = kDense;
     options.share_memory = scenario_.memory;
     options.timeout = kTimeout;
     try {
       ServerClient client(options, store);
-      push_until_done(client, worker == 0, epoch);
+      push_until_done(client, worker == 0, generation);
     } catch (const Error& error) {
       require(error.code() == ErrorCode::peer_lost, error.what());
       ::_exit(kInterrupted);
     }
   }
 
-  void push_until_done(ServerClient& client, bool is_first, int epoch) const {
+  void push_until_done(ServerClient& client, bool is_first, int generation) const {
     if (is_first) {
-      require(client.has_model() == (epoch > 1), "there is no model, or one too early");
-      if (epoch == 1) client.initialise(model_of(std::vector<float>(kDense)));
+      require(client.has_model() == (generation > 1), "there is no model, or one too early");
+      if (generation == 1) client.initialise(model_of(std::vector<float>(kDense)));
     }
     Exchange exchange;
     exchange.pull = true;

@@ -174,9 +174,9 @@ struct StrategyContext {
   /// begins with the model as it is.
   const TrainingState* start = nullptr;
   std::uint64_t seed = 0;
-  std::int64_t steps = 0;  ///< Of the whole job.
-  std::int64_t parts = 1;  ///< Of a step's batch, where work is handed out; fixed for a job.
-  std::int64_t epoch = 0;  ///< Of the membership: the number of this group of workers.
+  std::int64_t steps = 0;       ///< Of the whole job.
+  std::int64_t parts = 1;       ///< Of a step's batch, where work is handed out; fixed for a job.
+  std::int64_t generation = 0;  ///< Of the membership: the number of this group of workers.
   std::int64_t steps_per_epoch = 1;
   std::int64_t samples = 0;  ///< Of a step that one worker has at most; 0: it is not known.
   int servers = 0;

@@ -99,7 +99,7 @@ inline Job word_job(const StrategyOptions& strategy, int workers, int servers) {
 struct GroupRun {
   Job job;
   int workers = 1;
-  std::int64_t epoch = 1;
+  std::int64_t generation = 1;
   std::int64_t until = 1;                         ///< A step; handed out: the chief's own steps.
   std::vector<const TrainingState*> starts = {};  ///< By rank; null or missing: nothing.
   bool meets = false;                             ///< At the end, before its chief saves.
@@ -188,7 +188,7 @@ class GroupWorker {
             .seed = 3,
             .steps = run_.job.train.steps,
             .parts = run_.job.cluster.workers,
-            .epoch = run_.epoch,
+            .generation = run_.generation,
             .steps_per_epoch = WordData::kRows / WordData::kBatch,
             .servers = static_cast<int>(run_.job.cluster.servers),
             .timeout = std::chrono::seconds(60)};

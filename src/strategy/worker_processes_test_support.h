@@ -233,7 +233,7 @@ class WorkerProcesses {
                                          .seed = 4,
                                          .steps = job_.steps,
                                          .parts = kGroupParts,
-                                         .epoch = static_cast<std::int64_t>(stage),
+                                         .generation = static_cast<std::int64_t>(stage),
                                          .timeout = std::chrono::seconds(60),
                                          .cores = 2});
     meetings_ = 0;

@@ -70,7 +70,7 @@ StrategyContext Session::strategy_context(const Seat::Group& group, const Traini
           .seed = job.seed,
           .steps = life_.total_steps,
           .parts = job.cluster.workers,
-          .epoch = view_.epoch,
+          .generation = view_.generation,
           .steps_per_epoch = steps_per_epoch(life_.run.data.train->size(), job.train.batch),
           .samples = (job.train.batch + view_.world() - 1) / view_.world(),
           .servers = static_cast<int>(job.cluster.servers),

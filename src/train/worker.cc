@@ -26,7 +26,7 @@ class Worker {
     while (view.rank_of(life_.worker) && !train_in(view, on_failure)) {
       life_.slot.activity.waiting.store(WaitFor::nothing);
       life_.slot.heading_for.store(0);
-      view = seat_.next(view.epoch, steps_done());
+      view = seat_.next(view.generation, steps_done());
     }
     life_.log.reset();
     finish_writing();
@@ -50,8 +50,8 @@ class Worker {
       // and whoever has no more than that is not ahead of those who have nothing.
       if (std::exchange(from_disk_, false)) state_.reset();
       // The others may be waiting for it to appear.
-      if (forming_) life_.run.control.break_group(view.epoch);
-      log_warn("worker {} leaves group {}: {}", life_.worker, view.epoch, error.what());
+      if (forming_) life_.run.control.break_group(view.generation);
+      log_warn("worker {} leaves group {}: {}", life_.worker, view.generation, error.what());
       put_text(life_.slot.error, error.what());
     }
     leave();
@@ -73,7 +73,7 @@ class Worker {
 
   /// What another group of workers may not suffer from. Everything else would happen there again.
   bool ends_only_the_group(const Error& error, const View& view) const {
-    const bool too_large = error.code() == ErrorCode::no_space && forming_ && view.epoch > 1;
+    const bool too_large = error.code() == ErrorCode::no_space && forming_ && view.generation > 1;
     return too_large || error.code() == ErrorCode::peer_lost ||
            error.code() == ErrorCode::timeout || error.code() == ErrorCode::cancelled;
   }
@@ -83,7 +83,7 @@ class Worker {
   Session& session_in(const View& view) {
     const Working working(life_.slot.activity, BusyWith::group);
     forming_ = true;
-    if (view.epoch > 1) failpoint("worker.carry");
+    if (view.generation > 1) failpoint("worker.carry");
     const bool chief = view.rank_of(life_.worker) == 0;
     if (session_ && (chief || session_->all_carry())) {
       session_->carry(state_.emplace(std::move(state_).value_or(TrainingState())));

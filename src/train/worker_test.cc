@@ -28,11 +28,11 @@ class LaterSeat : public Seat {
       : worker_(engine->rank()), engine_(std::move(engine)), control_(control), store_(store) {}
 
   int worker() const override { return worker_; }
-  View first() override { return {.epoch = 2, .workers = {0, 1}}; }
+  View first() override { return {.generation = 2, .workers = {0, 1}}; }
   bool has_next() const override { return true; }
-  View next(std::int64_t after, std::int64_t) override { return {.epoch = after + 1}; }
+  View next(std::int64_t after, std::int64_t) override { return {.generation = after + 1}; }
   Group join(const View& view, Deadline) override {
-    return {.store = group_store(store_, control_, view.epoch), .engine = std::move(engine_)};
+    return {.store = group_store(store_, control_, view.generation), .engine = std::move(engine_)};
   }
 
  private:

@@ -21,11 +21,11 @@ namespace cohort {
 ///
 /// Who writes which register, and how it changes:
 ///
-///   view                       launcher          a group of a larger epoch each time
+///   view                       launcher          a group of a larger generation each time
 ///   sent away (per worker)     launcher          set before publish(), taken back at a new start
 ///   stop, last step            launcher          once: stop, then last step
-///   pause, loss, servers' end  launcher          epochs, which grow
-///   broken                     launcher, worker  an epoch, which grows whoever writes it
+///   pause, loss, servers' end  launcher          generations, which grow
+///   broken                     launcher, worker  a generation, which grows whoever writes it
 ///   chief, total steps         launcher
 ///   saved                      chief             once
 ///   asked parts                chief             a number that grows, per token
@@ -36,9 +36,9 @@ namespace cohort {
 ///
 /// What a reader may see: every register whole, but no two registers of one moment, nor in the
 /// order in which they were written (loads that are made in every step are relaxed). So each is
-/// made to be understood alone: an epoch in it says which group it is about, and what is about an
-/// older one is passed over. Where an order matters (may_head_for, send_away before publish) it is
-/// said there.
+/// made to be understood alone: a generation in it says which group it is about, and what is about
+/// an older one is passed over. Where an order matters (may_head_for, send_away before publish) it
+/// is said there.
 ///
 /// It is memory today, so that looking costs a load and what a killed task has said stays. But it
 /// is used as a network could be: it holds numbers and texts, no pointers; every register has one
@@ -100,33 +100,34 @@ class ControlBlock {
 
   /// The same as request_stop() for the workers of this group (and earlier ones), which then wait
   /// for the next.
-  void request_pause(std::int64_t epoch) { header_->pause_epoch.store(epoch); }
-  bool pause_requested(std::int64_t epoch) const {
-    return header_->pause_epoch.load(std::memory_order_relaxed) >= epoch;
+  void request_pause(std::int64_t generation) { header_->pause_generation.store(generation); }
+  bool pause_requested(std::int64_t generation) const {
+    return header_->pause_generation.load(std::memory_order_relaxed) >= generation;
   }
 
   /// A task of this group is lost, or has left it: nobody waits any longer for it to appear.
-  void break_group(std::int64_t epoch) {
+  void break_group(std::int64_t generation) {
     // Workers break theirs too, and must not mend a later one.
-    std::int64_t broken = header_->broken_epoch.load();
-    while (broken < epoch && !header_->broken_epoch.compare_exchange_weak(broken, epoch)) {
+    std::int64_t broken = header_->broken_generation.load();
+    while (broken < generation &&
+           !header_->broken_generation.compare_exchange_weak(broken, generation)) {
     }
   }
-  bool is_broken(std::int64_t epoch) const {
-    return header_->broken_epoch.load(std::memory_order_relaxed) >= epoch;
+  bool is_broken(std::int64_t generation) const {
+    return header_->broken_generation.load(std::memory_order_relaxed) >= generation;
   }
 
   /// A task of this group is gone for good, whether or not the others go on without it: what it
   /// was to do for them in this group it will not.
-  void note_loss(std::int64_t epoch) { header_->loss_epoch.store(epoch); }
-  bool has_lost(std::int64_t epoch) const {
-    return header_->loss_epoch.load(std::memory_order_relaxed) >= epoch;
+  void note_loss(std::int64_t generation) { header_->loss_generation.store(generation); }
+  bool has_lost(std::int64_t generation) const {
+    return header_->loss_generation.load(std::memory_order_relaxed) >= generation;
   }
 
   /// Ends the servers of this group and earlier ones.
-  void end_servers(std::int64_t epoch) { header_->servers_end_epoch.store(epoch); }
-  bool servers_shall_end(std::int64_t epoch) const {
-    return header_->servers_end_epoch.load(std::memory_order_relaxed) >= epoch;
+  void end_servers(std::int64_t generation) { header_->servers_end_generation.store(generation); }
+  bool servers_shall_end(std::int64_t generation) const {
+    return header_->servers_end_generation.load(std::memory_order_relaxed) >= generation;
   }
 
   /// The worker that is chief now; only the workers' progress depends on it.
@@ -173,10 +174,10 @@ class ControlBlock {
     std::atomic<bool> saved{false};
     std::atomic<int> chief{0};
     std::atomic<std::int64_t> last_step{-1};  // Not chosen yet.
-    std::atomic<std::int64_t> pause_epoch{0};
-    std::atomic<std::int64_t> broken_epoch{0};
-    std::atomic<std::int64_t> loss_epoch{0};
-    std::atomic<std::int64_t> servers_end_epoch{0};
+    std::atomic<std::int64_t> pause_generation{0};
+    std::atomic<std::int64_t> broken_generation{0};
+    std::atomic<std::int64_t> loss_generation{0};
+    std::atomic<std::int64_t> servers_end_generation{0};
     std::atomic<std::uint64_t> asked_parts{0};  // A token, then a number.
     std::atomic<std::int64_t> first_step{0};
     std::atomic<std::int64_t> logged_step{-1};

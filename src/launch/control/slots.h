@@ -20,8 +20,8 @@
 //
 // Two kinds of fields. Atomic ones may be read at any time and say what was true a moment ago;
 // those that belong together are stored in the order in which a reader needs them, the one that
-// announces the others last (`awaited_epoch` after `ready_step`). Plain ones (results, texts of
-// errors) are defined only once an atomic one says so, and do not change any more then.
+// announces the others last (`awaited_generation` after `ready_step`). Plain ones (results, texts
+// of errors) are defined only once an atomic one says so, and do not change any more then.
 
 namespace cohort {
 
@@ -80,7 +80,7 @@ struct TaskSlot {
   std::atomic<std::uint64_t> heartbeats{0};  ///< Raised by a living task all the time.
 
   /// Defined once `state` is failed. A worker that left its group by itself and waits for the next
-  /// one (`awaited_epoch`) has the text of its reason in `error`, too.
+  /// one (`awaited_generation`) has the text of its reason in `error`, too.
   int error_code = 0;   ///< An ErrorCode.
   int error_rank = -1;  ///< The rank the error is about; -1: none.
   std::array<char, 2048> error{};

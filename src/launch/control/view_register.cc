@@ -21,7 +21,7 @@ void ViewRegister::write(const View& view) const {
   Head& to = head();
   const std::uint64_t count = to.count.load(std::memory_order_relaxed);
   to.count.store(count + 1, std::memory_order_relaxed);
-  to.epoch.store(view.epoch, std::memory_order_release);
+  to.generation.store(view.generation, std::memory_order_release);
   to.closing.store(view.closing ? 1 : 0, std::memory_order_release);
   to.world.store(view.world(), std::memory_order_release);
   for (std::size_t rank = 0; rank < view.workers.size(); ++rank) {
@@ -35,7 +35,7 @@ std::optional<View> ViewRegister::try_read() const {
   const Head& from = head();
   const std::uint64_t count = from.count.load(std::memory_order_acquire);
   if (count % 2 != 0) return std::nullopt;
-  View view{.epoch = from.epoch.load(std::memory_order_acquire),
+  View view{.generation = from.generation.load(std::memory_order_acquire),
             .closing = from.closing.load(std::memory_order_acquire) != 0};
   view.workers.resize(static_cast<std::size_t>(from.world.load(std::memory_order_acquire)));
   for (std::size_t rank = 0; rank < view.workers.size(); ++rank) {
@@ -52,8 +52,10 @@ View ViewRegister::read() const {
   }
 }
 
-std::optional<View> ViewRegister::wait_for(std::int64_t epoch, Deadline deadline) const {
-  const auto is_there = [&] { return head().epoch.load(std::memory_order_acquire) >= epoch; };
+std::optional<View> ViewRegister::wait_for(std::int64_t generation, Deadline deadline) const {
+  const auto is_there = [&] {
+    return head().generation.load(std::memory_order_acquire) >= generation;
+  };
   if (!SharedWait(kSleep).until(head().written, is_there, deadline, [] {})) return std::nullopt;
   return read();
 }

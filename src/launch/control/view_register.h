@@ -28,20 +28,21 @@ class ViewRegister {
   /// Shows the register in `memory`, which outlives it.
   explicit ViewRegister(std::byte* memory) : memory_(memory) {}
 
-  /// Only one process writes, groups of growing epochs, of at most `max_workers`.
+  /// Only one process writes, groups of growing generations, of at most `max_workers`.
   void write(const View& view) const;
 
   /// Epoch 0: there was none yet.
   View read() const;
 
-  /// The newest group once its epoch is at least `epoch`; nothing when the deadline passes before.
-  std::optional<View> wait_for(std::int64_t epoch, Deadline deadline) const;
+  /// The newest group once its generation is at least `generation`; nothing when the deadline
+  /// passes before.
+  std::optional<View> wait_for(std::int64_t generation, Deadline deadline) const;
 
  private:
   struct Head {
     SharedEvent written;
     std::atomic<std::uint64_t> count;  ///< Odd while a group is being written.
-    std::atomic<std::int64_t> epoch;
+    std::atomic<std::int64_t> generation;
     std::atomic<std::int64_t> closing;
     std::atomic<std::int64_t> world;
   };

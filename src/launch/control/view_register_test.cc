@@ -27,8 +27,8 @@ TEST_F(ViewRegisterTest, HasNoGroupAtFirst) {
 }
 
 TEST_F(ViewRegisterTest, GivesTheNewestGroup) {
-  const View first{.epoch = 1, .workers = {3, 0, 7}};
-  const View second{.epoch = 2, .workers = {7}, .closing = true};
+  const View first{.generation = 1, .workers = {3, 0, 7}};
+  const View second{.generation = 2, .workers = {7}, .closing = true};
   views_.write(first);
   EXPECT_EQ(views_.wait_for(1, Deadline::in(1ms)), first);
   views_.write(second);
@@ -40,24 +40,25 @@ TEST_F(ViewRegisterTest, GivesTheNewestGroup) {
 // Every group written is told by its own numbers, so a mixture of two would show.
 TEST_F(ViewRegisterTest, IsNeverAMixtureOfTwoGroups) {
   constexpr std::int64_t kGroups = 20'000;
-  const auto group = [](std::int64_t epoch) {
-    View view{.epoch = epoch, .closing = epoch % 2 == 0};
-    view.workers.assign(static_cast<std::size_t>(1 + epoch % kMostWorkers),
-                        static_cast<int>(epoch));
+  const auto group = [](std::int64_t generation) {
+    View view{.generation = generation, .closing = generation % 2 == 0};
+    view.workers.assign(static_cast<std::size_t>(1 + generation % kMostWorkers),
+                        static_cast<int>(generation));
     return view;
   };
   std::vector<std::jthread> readers;
   for (int reader = 0; reader < 2; ++reader) {
     readers.emplace_back([&] {
-      for (std::int64_t epoch = 1; epoch <= kGroups;) {
-        const auto view = views_.wait_for(epoch, Deadline::in(60s));
+      for (std::int64_t generation = 1; generation <= kGroups;) {
+        const auto view = views_.wait_for(generation, Deadline::in(60s));
         ASSERT_TRUE(view);
-        ASSERT_EQ(*view, group(view->epoch));
-        epoch = view->epoch + 1;
+        ASSERT_EQ(*view, group(view->generation));
+        generation = view->generation + 1;
       }
     });
   }
-  for (std::int64_t epoch = 1; epoch <= kGroups; ++epoch) views_.write(group(epoch));
+  for (std::int64_t generation = 1; generation <= kGroups; ++generation)
+    views_.write(group(generation));
 }
 
 }  // namespace

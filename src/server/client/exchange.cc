@@ -40,7 +40,7 @@ RequestHeader ServerClient::State::header_of(const Exchange& exchange, int serve
                                              const ServerState& state) const {
   RequestHeader header{exchange};
   header.claim = exchange.claim && server == 0;
-  header.epoch = options.epoch;
+  header.generation = options.generation;
   header.worker = options.worker;
   header.sequence = sequence;
   header.version = state.version;
@@ -70,7 +70,7 @@ UnansweredPush ServerClient::State::bytes_of(const Exchange& push) {
     Request& request = state.request;
     request.header = header_of(push, server, state);
     request.header.keep_push_only();
-    request.header.again_epoch = options.epoch;
+    request.header.again_generation = options.generation;
     request.header.again_worker = options.worker;
     add_push(push, state);
     request.pieces = push.pieces;
@@ -166,7 +166,7 @@ void ServerClient::push_again(const UnansweredPush& push) {
   std::vector<Request> requests;
   state_->for_all([&](int server, ServerState& state) {
     Request& request = requests.emplace_back(read_request(push[static_cast<std::size_t>(server)]));
-    request.header.epoch = state_->options.epoch;
+    request.header.generation = state_->options.generation;
     request.header.worker = state_->options.worker;
     const auto dense = std::as_writable_bytes(state.part_of(state_->floats.outgoing()));
     if (state.encoder) {
@@ -208,7 +208,7 @@ void ServerClient::pull_rows(std::size_t table, std::span<const std::uint32_t> r
     if (wanted[index].empty()) return;
     found[index].resize(wanted[index].size() * width);
     Request& request = state.request;
-    request.header = header_from(state_->options.epoch, state_->options.worker);
+    request.header = header_from(state_->options.generation, state_->options.worker);
     request.header.version = state.version;
     request.rows_wanted.push_back({static_cast<std::uint32_t>(table), wanted[index], found[index]});
     state.link->start(request, state_->options.timeout);

@@ -80,8 +80,8 @@ class MemoryLink : public ServerLink {
   void greet(std::size_t half_bytes, Deadline deadline) {
     side_ = SharedMemory::create(2 * ((half_bytes + 63) / 64 * 64));
     options_.hello.side_path = side_.path();
-    greet_server(options_.address.rpc, header_from(options_.epoch, options_.worker), options_.hello,
-                 deadline);
+    greet_server(options_.address.rpc, header_from(options_.generation, options_.worker),
+                 options_.hello, deadline);
   }
 
   MemoryLinkOptions options_;

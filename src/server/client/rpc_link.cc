@@ -29,7 +29,7 @@ class RpcLink : public ServerLink {
         client_(options.address.rpc, {.max_message_bytes = largest_reply(options)}),
         number_(std::uint64_t{std::random_device()()} << 32) {
     if (address_.host != host_id()) return;
-    greet_server(address_.rpc, header_from(options.epoch, options.worker), {.pid = ::getpid()},
+    greet_server(address_.rpc, header_from(options.generation, options.worker), {.pid = ::getpid()},
                  deadline);
   }
 

@@ -72,7 +72,7 @@ std::unique_ptr<ServerLink> ServerClient::State::make_link(const ServerAddress& 
   if (!shares_memory(address)) {
     return make_rpc_link({.address = address,
                           .worker = options.worker,
-                          .epoch = options.epoch,
+                          .generation = options.generation,
                           .outgoing = state.part_of(floats.outgoing())},
                          deadline());
   }
@@ -83,7 +83,7 @@ std::unique_ptr<ServerLink> ServerClient::State::make_link(const ServerAddress& 
                                      .part_begin = state.dense_begin,
                                      .side_path = {}},
                            .worker = options.worker,
-                           .epoch = options.epoch,
+                           .generation = options.generation,
                            .servers = options.servers,
                            .cores = options.cores,
                            .dense = state.shape.dense},
@@ -138,7 +138,7 @@ void ServerClient::close() noexcept {
   if (state_->closed) return;
   state_->closed = true;
   Request goodbye{.kind = state_->failure ? RequestKind::step_out : RequestKind::leave,
-                  .header = header_from(state_->options.epoch, state_->options.worker)};
+                  .header = header_from(state_->options.generation, state_->options.worker)};
   for (ServerState& state : state_->servers) {
     try {
       if (state_->failure) {

@@ -20,8 +20,8 @@ namespace cohort {
 struct ClientOptions {
   int worker = 0;
   int servers = 1;
-  std::int64_t epoch = 0;  ///< Of the membership; servers refuse requests of another one.
-  std::size_t dense = 0;   ///< Floats of the model outside tables.
+  std::int64_t generation = 0;  ///< Of the membership; servers refuse requests of another one.
+  std::size_t dense = 0;        ///< Floats of the model outside tables.
   std::vector<MatrixShape> matrices = {};  ///< Within them.
   using Table = TableSize;
   std::vector<Table> tables = {};

@@ -44,7 +44,7 @@ class ServerLink {
 struct RpcLinkOptions {
   ServerAddress address;
   int worker = 0;
-  std::int64_t epoch = 0;
+  std::int64_t generation = 0;
   std::span<const float> outgoing = {};  ///< The server's part of the floats that a push brings.
 };
 std::unique_ptr<ServerLink> make_rpc_link(const RpcLinkOptions& options, Deadline deadline);
@@ -54,7 +54,7 @@ struct MemoryLinkOptions {
   ServerAddress address;
   Hello hello;
   int worker = 0;
-  std::int64_t epoch = 0;
+  std::int64_t generation = 0;
   int servers = 1;  ///< Of the run; with the workers they share the cores.
   int cores = 1;
   std::size_t dense = 0;  ///< Of the server's part; for counting.

@@ -97,7 +97,7 @@ std::span<const float> kept_part(const std::vector<float>& all, const ServerStat
 
 Bytes ServerClient::State::head_of(RequestKind kind) const {
   Bytes bytes;
-  write_request(bytes, kind, header_from(options.epoch, options.worker));
+  write_request(bytes, kind, header_from(options.generation, options.worker));
   return bytes;
 }
 

@@ -207,21 +207,21 @@ TEST_P(WholeModel, ThatDoesNotFitIsRefused) {
 
 TEST_P(WholeModel, MessagesOfAnotherGroupAreRefused) {
   Servers running(1, 1, ShardRules::Consistency::sync,
-                  [](ServerOptions& options) { options.epoch = 5; });
+                  [](ServerOptions& options) { options.generation = 5; });
   ClientOptions options = client_options(0, 1, kDense, GetParam());
-  for (const std::int64_t epoch : {4, 6}) {
-    options.epoch = epoch;
+  for (const std::int64_t generation : {4, 6}) {
+    options.generation = generation;
     try {
       ServerClient(options, running.store).has_model();
-      FAIL() << "A message of group " << epoch << " was taken.";
+      FAIL() << "A message of group " << generation << " was taken.";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::cancelled);
       EXPECT_THAT(error.what(), HasSubstr(fmt::format("this server serves group 5 of the workers, "
                                                       "the message is of group {}",
-                                                      epoch)));
+                                                      generation)));
     }
   }
-  options.epoch = 5;
+  options.generation = 5;
   ServerClient client(options, running.store);
   client.initialise(model_of(std::vector<float>(kDense)));
   client.exchange(pull_only());

@@ -92,7 +92,7 @@ class MemoryDoor::Guest : public Visit {
     pulls_ = header.pull;
     row_floats_ = 0;
     encoded_.clear();
-    desk_.check_epoch(header);
+    desk_.check_generation(header);
     if (leaves(request)) {
       desk_.leave(header.worker, work_left_by(request.kind));
       return answer({});

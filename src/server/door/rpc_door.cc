@@ -131,7 +131,7 @@ RpcDoor::RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& mem
       callers_(static_cast<std::size_t>(options.rules.workers)),
       model_copies_(static_cast<std::size_t>(options.rules.workers)),
       replica_memory_(options.replica_memory),
-      epoch_(options.epoch),
+      generation_(options.generation),
       server_(options.address, [this](auto call) { put(std::move(call)); },
               {.max_message_bytes = largest_message(options)}) {}
 
@@ -153,7 +153,7 @@ void RpcDoor::put(std::unique_ptr<RpcCall> call) {
 void RpcDoor::take_replica_call(RpcCall& call) {
   try {
     const Request request = read_request(call.request());
-    check_epoch(request.header, epoch_);
+    check_generation(request.header, generation_);
     if (replica_memory_.empty()) fail(ErrorCode::invalid, "this server keeps no copies");
     const std::lock_guard lock(replica_mutex_);
     take_replica(request.rest, replica_memory_);
@@ -183,7 +183,7 @@ void RpcDoor::take(std::unique_ptr<RpcCall> call) {
       fail(ErrorCode::invalid, "a call came from worker {}; the workers are 0 to {}", worker,
            come_.size() - 1);
     }
-    desk_.check_epoch(request.header);
+    desk_.check_generation(request.header);
     come_[static_cast<std::size_t>(worker)] = true;
     switch (request.kind) {
       case RequestKind::hello:

@@ -61,7 +61,7 @@ void OtherServers::connect() {
 std::uint64_t OtherServers::newest_push(int worker) {
   if (clients_.empty()) connect();
   Bytes question;
-  write_request(question, RequestKind::lost_worker, header_from(options_.epoch, worker));
+  write_request(question, RequestKind::lost_worker, header_from(options_.generation, worker));
   const Deadline deadline = Deadline::in(options_.timeout);
   std::vector<std::unique_ptr<RpcClient::Pending>> calls;
   for (const auto& client : clients_) {
@@ -100,7 +100,7 @@ class ReplicaLink {
 ReplicaLink::ReplicaLink(const ServerOptions& options, Store& store)
     : keeper_(keeper_of(options.server, options.servers)),
       timeout_(options.timeout),
-      header_(header_from(options.epoch, 0)) {
+      header_(header_from(options.generation, 0)) {
   const std::string address = store.get(server_key(keeper_), Deadline::in(timeout_));
   client_ = std::make_unique<RpcClient>(server_address_from(address).rpc);
 }

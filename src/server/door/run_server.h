@@ -19,7 +19,7 @@ struct ServerOptions {
   /// Server 0, where work is handed out. What is left to do is rather what the memory says, or the
   /// first model, where they say anything.
   std::optional<WorkBoard::Options> board = {};
-  std::int64_t epoch = 0;  ///< Of the membership; messages of another one are refused.
+  std::int64_t generation = 0;  ///< Of the membership; messages of another one are refused.
   /// Where the shard and the board of work are kept: memory that outlives the server, zeroed at
   /// first, and settled (settle_shards) since the last server there. Empty: memory of the server.
   std::span<std::byte> memory = {};

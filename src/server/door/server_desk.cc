@@ -103,8 +103,8 @@ void ServerDesk::take_part(int worker, const ModelPart& part) {
   }
 }
 
-void ServerDesk::check_epoch(const RequestHeader& header) const {
-  cohort::check_epoch(header, options_.epoch);
+void ServerDesk::check_generation(const RequestHeader& header) const {
+  cohort::check_generation(header, options_.generation);
 }
 
 ReplyHeader ServerDesk::look() const {
@@ -179,7 +179,7 @@ bool ServerDesk::try_claim(int worker, WaitingClaim& waiting) {
   if (answer == WorkBoard::Answer::wait) return false;
   try {
     if (answer == WorkBoard::Answer::claimed) {
-      shard_->note_work(options_.epoch, {claim.step, claim.part, worker});
+      shard_->note_work(options_.generation, {claim.step, claim.part, worker});
       failpoint("server.after-handing-out");
     }
   } catch (const Error& error) {

@@ -61,7 +61,7 @@ class ServerDesk {
   void take_part(int worker, const ModelPart& part);
 
   /// Throws Error where the message is of another group of workers.
-  void check_epoch(const RequestHeader& header) const;
+  void check_generation(const RequestHeader& header) const;
 
   /// What is to be known before a model is read.
   ReplyHeader look() const;

@@ -113,7 +113,7 @@ class RpcDoor {
 
   std::mutex replica_mutex_;  // Guards the memory of the copy this server keeps.
   const std::span<std::byte> replica_memory_;
-  const std::int64_t epoch_;
+  const std::int64_t generation_;
 
   std::mutex mutex_;  // Guards what gRPC's threads touch.
   std::deque<std::unique_ptr<RpcCall>> calls_;

@@ -15,18 +15,18 @@ std::uint64_t mixed(std::uint64_t value) {
 
 /// Of its name alone, which stays the same when it is made again.
 std::uint64_t hash_of(const RequestHeader& push) {
-  const auto epoch = push.is_again() ? push.again_epoch : push.epoch;
+  const auto generation = push.is_again() ? push.again_generation : push.generation;
   const auto worker = push.is_again() ? push.again_worker : push.worker;
-  return mixed(
-      mixed(mixed(static_cast<std::uint64_t>(epoch) + 1) + static_cast<std::uint64_t>(worker) + 1) +
-      push.sequence);
+  return mixed(mixed(mixed(static_cast<std::uint64_t>(generation) + 1) +
+                     static_cast<std::uint64_t>(worker) + 1) +
+               push.sequence);
 }
 
 }  // namespace
 
-void PushLedger::restore(std::int64_t epoch, std::span<const LedgerEntry> entries,
+void PushLedger::restore(std::int64_t generation, std::span<const LedgerEntry> entries,
                          const PushCounts& counts) {
-  epoch_ = epoch;
+  generation_ = generation;
   before_.assign(entries.begin(), entries.end());
   counts_ = counts;
 }
@@ -42,28 +42,28 @@ bool PushLedger::has_come(const RequestHeader& push) const {
   if (!push.is_again()) return push.sequence <= last(push.worker);
   // Once a later group has begun all of it is settled; one who was lost just then asks all the
   // same.
-  if (push.again_epoch != epoch_) return push.again_epoch < epoch_;
+  if (push.again_generation != generation_) return push.again_generation < generation_;
   const auto worker = static_cast<std::size_t>(push.again_worker);
   return worker < before_.size() && push.sequence <= before_[worker].settled;
 }
 
-void PushLedger::begin(std::int64_t epoch) {
+void PushLedger::begin(std::int64_t generation) {
   begun_ = true;
-  epoch_ = epoch;
+  generation_ = generation;
 }
 
 /// Of a group that the memory knows nothing of, because it was lost and an older copy took its
 /// place, nothing is settled here.
 void PushLedger::accept_again(const RequestHeader& push) {
-  if (push.again_epoch != epoch_) before_.clear();
-  epoch_ = push.again_epoch;
+  if (push.again_generation != generation_) before_.clear();
+  generation_ = push.again_generation;
   const auto worker = static_cast<std::size_t>(push.again_worker);
   if (before_.size() <= worker) before_.resize(worker + 1);
 }
 
 void PushLedger::accept(const RequestHeader& push) {
   if (push.is_again()) return accept_again(push);
-  begin(push.epoch);
+  begin(push.generation);
   std::uint64_t& last = last_[static_cast<std::size_t>(push.worker)];
   counts_.missing += push.sequence - last - 1;
   last = push.sequence;

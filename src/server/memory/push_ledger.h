@@ -104,7 +104,8 @@ class PushLedger {
       : last_(static_cast<std::size_t>(workers)), settled_(static_cast<std::size_t>(workers)) {}
 
   /// Takes up what the server of the group before has left.
-  void restore(std::int64_t epoch, std::span<const LedgerEntry> entries, const PushCounts& counts);
+  void restore(std::int64_t generation, std::span<const LedgerEntry> entries,
+               const PushCounts& counts);
 
   /// Throws Error where a push that is made again cannot be anybody's.
   static void check_again(const RequestHeader& push);
@@ -114,7 +115,7 @@ class PushLedger {
   std::uint64_t last(int worker) const { return last_[static_cast<std::size_t>(worker)]; }
 
   /// Something new of this group: work or a push.
-  void begin(std::int64_t epoch);
+  void begin(std::int64_t generation);
   /// A push that has not come before. Numbers it leaves out are counted as missing.
   void accept(const RequestHeader& push);
 
@@ -128,7 +129,7 @@ class PushLedger {
 
   const PushCounts& counts() const { return counts_; }
   /// What the memory shall have.
-  std::int64_t epoch() const { return epoch_; }
+  std::int64_t generation() const { return generation_; }
   std::span<const LedgerEntry> entries() const { return begun_ ? settled_ : before_; }
 
  private:
@@ -138,7 +139,7 @@ class PushLedger {
   std::vector<std::uint64_t> last_;   // By worker: the newest that has come.
   std::vector<LedgerEntry> settled_;  // By worker of this group,
   std::vector<LedgerEntry> before_;   // and of the one before.
-  std::int64_t epoch_ = 0;            // The group that entries() is of.
+  std::int64_t generation_ = 0;       // The group that entries() is of.
   bool begun_ = false;                // entries() is of this group, no longer of the one before.
   PushCounts counts_;
 };

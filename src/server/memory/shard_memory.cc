@@ -217,7 +217,7 @@ void ShardMemory::save(std::size_t index, const ShardRecord& record,
   saved.kept_pushes = record.kept_pushes;
   saved.kept_area = record.kept_area;
   saved.lr = record.lr;
-  saved.ledger_epoch = record.ledger_epoch;
+  saved.ledger_generation = record.ledger_generation;
   saved.ledger_workers = 0;
   saved.counts.become(record.counts);
   if (!lasts_) return;

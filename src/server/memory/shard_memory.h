@@ -70,10 +70,10 @@ struct KeptArea {
 /// What a shard is at one moment, but for its floats.
 struct ShardRecord {
   std::uint64_t version = 0;
-  std::uint64_t kept_pushes = 0;  ///< Pushes that were answered and are in no update yet.
-  std::uint64_t kept_area = 0;    ///< Which of the two has their sum.
-  double lr = 0;                  ///< Of the newest push.
-  std::int64_t ledger_epoch = 0;  ///< The group of workers that the ledger is of.
+  std::uint64_t kept_pushes = 0;       ///< Pushes that were answered and are in no update yet.
+  std::uint64_t kept_area = 0;         ///< Which of the two has their sum.
+  double lr = 0;                       ///< Of the newest push.
+  std::int64_t ledger_generation = 0;  ///< The group of workers that the ledger is of.
   std::uint64_t ledger_workers = 0;
   PushCounts counts = {};
 };

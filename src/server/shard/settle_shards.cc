@@ -34,10 +34,10 @@ std::vector<int> replace_lost(std::span<const std::span<std::byte>> memories,
 
 /// The ledger of the newest group that any of the servers has seen. One that has seen nothing of it
 /// has settled nothing of it.
-std::vector<LedgerEntry> ledger_of(const ShardMemory& shard, std::int64_t epoch,
+std::vector<LedgerEntry> ledger_of(const ShardMemory& shard, std::int64_t generation,
                                    std::size_t workers) {
   std::vector<LedgerEntry> entries;
-  if (shard.record().ledger_epoch == epoch) {
+  if (shard.record().ledger_generation == generation) {
     entries.assign(shard.ledger().begin(), shard.ledger().end());
   }
   entries.resize(workers);
@@ -47,26 +47,28 @@ std::vector<LedgerEntry> ledger_of(const ShardMemory& shard, std::int64_t epoch,
 /// Pushes that one server has and another lacks become known to all: `known` is then the same on
 /// every server, and on those that lack a push it is counted as missing, until it is made again.
 void compare_ledgers(std::vector<ShardMemory>& shards) {
-  std::int64_t epoch = 0;
+  std::int64_t generation = 0;
   std::size_t workers = 0;
-  for (const ShardMemory& shard : shards) epoch = std::max(epoch, shard.record().ledger_epoch);
+  for (const ShardMemory& shard : shards)
+    generation = std::max(generation, shard.record().ledger_generation);
   for (const ShardMemory& shard : shards) {
-    if (shard.record().ledger_epoch == epoch) workers = std::max(workers, shard.ledger().size());
+    if (shard.record().ledger_generation == generation)
+      workers = std::max(workers, shard.ledger().size());
   }
   std::vector<std::uint64_t> known(workers);
   for (const ShardMemory& shard : shards) {
-    const auto entries = ledger_of(shard, epoch, workers);
+    const auto entries = ledger_of(shard, generation, workers);
     for (std::size_t i = 0; i < workers; ++i) {
       known[i] = std::max({known[i], entries[i].settled, entries[i].known});
     }
   }
   for (ShardMemory& shard : shards) {
-    std::vector<LedgerEntry> entries = ledger_of(shard, epoch, workers);
+    std::vector<LedgerEntry> entries = ledger_of(shard, generation, workers);
     ShardRecord record = shard.record();
     WorkLeft work = shard.work();
     // Of an older group the work says who had it there: other workers than those of the ledger.
-    const bool same_group = record.ledger_epoch == epoch;
-    record.ledger_epoch = epoch;
+    const bool same_group = record.ledger_generation == generation;
+    record.ledger_generation = generation;
     for (std::size_t i = 0; i < workers; ++i) {
       record.counts.missing += known[i] - std::max(entries[i].known, entries[i].settled);
       entries[i].known = known[i];

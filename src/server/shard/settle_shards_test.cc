@@ -54,7 +54,7 @@ class Memories {
   static void fill(const LastingMemory& memory, const Left& left) {
     const WorkLeft work{.next = 10, .parts = 1, .again = left.under_way};
     ShardMemory(kShape, 0, memory.bytes())
-        .publish({.ledger_epoch = left.group}, &work, left.ledger);
+        .publish({.ledger_generation = left.group}, &work, left.ledger);
   }
 
   static std::vector<std::span<std::byte>> spans_of(const std::vector<LastingMemory>& memories) {
@@ -88,7 +88,7 @@ TEST(SettleShards, HandsOutAgainWhatWorkersOfAnOlderGroupHad) {
   EXPECT_THAT(memories.settle().from_copies, ElementsAre(0));
   EXPECT_THAT(memories.shard(0).work().again, ElementsAre(Claim{.step = 4}));
   EXPECT_EQ(memories.shard(0).record().counts.missing, 5U);
-  EXPECT_EQ(memories.shard(0).record().ledger_epoch, 2);
+  EXPECT_EQ(memories.shard(0).record().ledger_generation, 2);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ Shard::State::State(const ShardRules& rules, ShardMemory memory, WorkBoard* boar
   version_ = record.version;
   newest_lr_ = record.lr;
   if (record.kept_pushes > 0) kept_.restore(record.kept_area, record.kept_pushes);
-  ledger_.restore(record.ledger_epoch, memory_.ledger(), record.counts);
+  ledger_.restore(record.ledger_generation, memory_.ledger(), record.counts);
 }
 
 /// All that can be wrong is found here, before anything is changed: what take() is given is done.
@@ -324,9 +324,9 @@ void Shard::leave(int worker) {
 }
 
 /// The first one of a group is committed with the ledger, which is then that of this group.
-void Shard::note_work(std::int64_t epoch, const Claim& claim) {
-  if (state_->ledger_.epoch() == epoch) return state_->memory_.note_work(claim);
-  state_->ledger_.begin(epoch);
+void Shard::note_work(std::int64_t generation, const Claim& claim) {
+  if (state_->ledger_.generation() == generation) return state_->memory_.note_work(claim);
+  state_->ledger_.begin(generation);
   state_->commit();
 }
 

@@ -68,7 +68,7 @@ class Shard {
 
   /// The board has handed out this piece in this group, and to whom. Throws Error(no_space) where
   /// no more can be told of.
-  void note_work(std::int64_t epoch, const Claim& claim);
+  void note_work(std::int64_t generation, const Claim& claim);
 
   /// Called after the commit of an update or a push, before anybody is answered. What it throws
   /// goes through the call that made the commit, and nobody is answered.

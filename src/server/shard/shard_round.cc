@@ -111,7 +111,7 @@ const ShardRecord& Shard::State::record() {
   record_.kept_pushes = kept_.pushes();
   record_.kept_area = kept_.area();
   record_.lr = newest_lr_;
-  record_.ledger_epoch = ledger_.epoch();
+  record_.ledger_generation = ledger_.generation();
   record_.counts.become(ledger_.counts());
   return record_;
 }

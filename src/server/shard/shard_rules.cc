@@ -146,11 +146,11 @@ double factor_of(const ShardRules& rules, std::size_t pushes) {
   return 1 / share_of(rules, pushes) / (rules.deltas ? parts : 1);
 }
 
-void check_epoch(const RequestHeader& header, std::int64_t epoch) {
-  if (header.epoch == epoch) return;
+void check_generation(const RequestHeader& header, std::int64_t generation) {
+  if (header.generation == generation) return;
   fail(ErrorCode::cancelled,
-       "this server serves group {} of the workers, the message is of group {}", epoch,
-       header.epoch);
+       "this server serves group {} of the workers, the message is of group {}", generation,
+       header.generation);
 }
 
 void check_request(const Request& request, const ShardRules& rules, const ShardShape& shape) {

@@ -50,7 +50,7 @@ double share_of(const ShardRules& rules, std::size_t pushes);
 double factor_of(const ShardRules& rules, std::size_t pushes);
 
 /// Throws Error(cancelled) for a message of another group of workers than the one served.
-void check_epoch(const RequestHeader& header, std::int64_t epoch);
+void check_generation(const RequestHeader& header, std::int64_t generation);
 
 /// Checks what can be seen from the request alone: worker, flags that contradict each other, sizes,
 /// tables and rows. Throws Error naming the worker and what would be valid. What depends on what

@@ -85,23 +85,23 @@ struct ExchangeHead {
 /// What a request begins with: who asks, and for what. Plain data: it is written to shared memory
 /// as it is, and sent as bytes.
 struct RequestHeader : ExchangeHead {
-  std::int64_t epoch = 0;  ///< Of the membership: which group of workers this is of.
+  std::int64_t generation = 0;  ///< Of the membership: which group of workers this is of.
   std::int32_t worker = 0;
-  std::int32_t again_worker = 0;  ///< See again_epoch: the worker there.
+  std::int32_t again_worker = 0;  ///< See again_generation: the worker there.
   std::uint64_t sequence = 0;     ///< Of pushes: 1, 2, 3, … per worker and server.
   std::uint64_t version = 0;      ///< That the worker's parameters had.
   /// push: the group that it was first made in, where its answer was lost, and it is made again
   /// with the number it had there. It is applied where it was not, and waits for nobody. 0: it is a
   /// push of this group.
-  std::int64_t again_epoch = 0;
+  std::int64_t again_generation = 0;
 
-  bool is_again() const { return again_epoch != 0; }
+  bool is_again() const { return again_generation != 0; }
 };
 
 /// A header that says only whose it is.
-inline RequestHeader header_from(std::int64_t epoch, int worker) {
+inline RequestHeader header_from(std::int64_t generation, int worker) {
   RequestHeader header;
-  header.epoch = epoch;
+  header.generation = generation;
   header.worker = worker;
   return header;
 }

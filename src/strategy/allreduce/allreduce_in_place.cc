@@ -123,10 +123,10 @@ class AllreduceInPlace : public Strategy {
   // The model stays where it is. It is made whole there, so that whoever is left can take over
   // should this worker be lost as well.
   void carry_state(TrainingState& state) override {
-    if (record_->is_changed_by(context_.epoch)) write_record();
+    if (record_->is_changed_by(context_.generation)) write_record();
     if (!record_->holds()) {
       fail(ErrorCode::corrupt, "a later group of workers has changed the model of group {}",
-           context_.epoch);
+           context_.generation);
     }
     if (memory_) {
       state = {};
@@ -214,7 +214,7 @@ class AllreduceInPlace : public Strategy {
     if (context_.start != nullptr && context_.start->shared) {
       if (!record_->holds() || record_->age().step != context_.start->step) {
         fail(ErrorCode::corrupt, "the model of {} steps was changed on its way to group {}",
-             context_.start->step, context_.epoch);
+             context_.start->step, context_.generation);
       }
       std::ranges::copy(record_->buffers(), buffers_of(0).begin());
       return record_->age();
@@ -292,7 +292,7 @@ class AllreduceInPlace : public Strategy {
   }
 
   void begin_update(std::int64_t step, const UpdateJournal::Plan& plan) {
-    if (!has_begun_) record_->begin(context_.epoch);
+    if (!has_begun_) record_->begin(context_.generation);
     has_begun_ = true;
     update_.begin(static_cast<std::uint64_t>(step + 1), plan);
   }

@@ -76,7 +76,7 @@ TrainingState carried_on(const Job& job, std::int64_t stop, std::int64_t until) 
   const auto first = train_group(run, house);
   EXPECT_TRUE(first[0].carried.parameters.empty()) << "the servers have them";
   run.until = until;
-  run.epoch = 2;
+  run.generation = 2;
   run.starts = carried(first);
   return train_group(run, house)[0].saved;
 }
@@ -128,7 +128,7 @@ TEST(ServerGroups, AveragesAreMadeAfterMultiplesOfTheirNumberOfSteps) {
   EXPECT_EQ(ends[0].first_step, 6);
   EXPECT_EQ(ends[0].saved.step, 6) << "there was no average yet";
   run.starts = carried(ends);
-  run.epoch = 2;
+  run.generation = 2;
   run.until = 9;
   ends = train_group(run, other);
   EXPECT_EQ(ends[1].first_step, 6);
@@ -143,7 +143,7 @@ TEST(ServerGroups, AveragingIsDoneWhenItsLastStepsAreAveraged) {
   const auto ends = train_group(run, house);
   EXPECT_EQ(ends[0].saved.step, 12);
   run.starts = carried(ends);
-  run.epoch = 2;
+  run.generation = 2;
   EXPECT_EQ(train_group(run, house)[0].first_step, 12);
 }
 
@@ -161,7 +161,7 @@ TEST(ServerGroups, AnyNumberOfWorkersMayGoOnInLockstep) {
       ends = train_group(run, house);
       EXPECT_EQ(ends[0].first_step, run.until - 5);
       run.until += 5;
-      ++run.epoch;
+      ++run.generation;
     }
     EXPECT_LE(distance(ends[0].saved.parameters, whole.parameters), kTolerance);
     EXPECT_LE(distance(ends[0].saved.slots[0], whole.slots[0]), kTolerance);
@@ -177,7 +177,7 @@ TEST(ServerGroups, ANewWorkerTakesOverTheChiefsOptimizer) {
   EXPECT_NE(first[0].carried.slots, first[1].carried.slots) << "each has its own";
   first[1].carried.slots[1][0] = 7;
   run.starts = {&first[0].carried, &first[1].carried, nullptr};
-  run.epoch = 2;
+  run.generation = 2;
   run.workers = 3;
   const auto second = train_group(run, house);
   EXPECT_EQ(second[1].carried.slots, first[1].carried.slots);
@@ -205,7 +205,7 @@ TEST(ServerGroups, AreToldByTheServersWhetherTheLastPushCounts) {
     const std::vector<float> old_buffers(unsure.buffers.size(), 5.0F);
     unsure.buffers = old_buffers;
     run.starts = {&unsure, &first[1].carried};
-    run.epoch = 2;
+    run.generation = 2;
     const auto second = train_group(run, house);
     EXPECT_EQ(second[0].first_step, 6);
     EXPECT_EQ(second[1].first_step, 6);
@@ -214,7 +214,7 @@ TEST(ServerGroups, AreToldByTheServersWhetherTheLastPushCounts) {
     unsure.step += before;
     unsure.updates += before;
     if (unsure.pushed) ++unsure.pushed->version;
-    run.epoch = 3;
+    run.generation = 3;
     EXPECT_EQ(train_group(run, house)[0].saved.buffers, old_buffers);
   }
 }
@@ -229,7 +229,7 @@ TEST(ServerGroups, WithCompressionGoOnLearning) {
     GroupRun run{.job = job, .workers = 2, .until = 10, .meets = true};
     const auto first = train_group(run, house);
     run.until = 30;
-    run.epoch = 2;
+    run.generation = 2;
     run.starts = carried(first);
     const auto second = train_group(run, house);
     EXPECT_EQ(second[1].first_step, 10);
@@ -280,7 +280,7 @@ TEST(ServerGroups, ALostWorkerPausesTheOthersAndNoStepIsHalfMade) {
       EXPECT_EQ(first[0].done.size(), 5U);
       run.workers = 2;
       run.dying = -1;
-      run.epoch = 2;
+      run.generation = 2;
       run.starts = {&first[2].carried, &first[0].carried};
       const auto second = train_group(run, house);
       EXPECT_EQ(second[0].first_step, 5);

@@ -33,7 +33,8 @@ class ServerHouse {
 
   ServerOptions options(int server, const GroupRun& run) const {
     ServerOptions options = server_options(
-        job_, server, {.workers = run.workers, .epoch = run.epoch, .steps = job_.train.steps});
+        job_, server,
+        {.workers = run.workers, .generation = run.generation, .steps = job_.train.steps});
     options.memory = memories_[static_cast<std::size_t>(server)].bytes();
     return options;
   }

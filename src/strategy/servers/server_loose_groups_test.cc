@@ -89,7 +89,7 @@ TEST_P(EveryLooseStrategy, DoesEveryPieceOnceInGroupsOfAnySize) {
     for (const int workers : {2, 4, 1}) {
       run.workers = workers;
       run.starts = carried(ends);
-      ++run.epoch;
+      ++run.generation;
       if (workers == 1) run.until = kAllSteps;
       ends = train_group(run, *house);
       count(ends);
@@ -145,7 +145,7 @@ TEST_P(EveryLooseStrategy, GoesOnWithoutALostWorker) {
     expect_each_once(job);
     EXPECT_TRUE(ends[0].lost_a_peer) << "when they wanted to meet";
     run.dying = -1;
-    run.epoch = 2;
+    run.generation = 2;
     run.workers = 2;
     run.starts = {&ends[1].carried, &ends[0].carried};
     const auto meeting = train_group(run, *house);

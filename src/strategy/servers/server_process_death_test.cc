@@ -127,12 +127,12 @@ class BrokenRun {
     for (const pid_t server : servers) ::kill(server, SIGKILL);
   }
 
-  GroupRun group(std::int64_t epoch) const {
+  GroupRun group(std::int64_t generation) const {
     // Where work is handed out, all of it.
     const std::int64_t until = way_of(job_.strategy).traits.hands_out_work ? 1 << 20 : kSteps;
-    GroupRun run{.job = job_, .workers = workers_, .epoch = epoch, .until = until};
-    if (epoch == 2 && killing_.worker >= 0) --run.workers;
-    if (epoch == 2) return run;
+    GroupRun run{.job = job_, .workers = workers_, .generation = generation, .until = until};
+    if (generation == 2 && killing_.worker >= 0) --run.workers;
+    if (generation == 2) return run;
     run.may_break = true;
     run.dying = killing_.worker;
     run.dies_after = killing_.after;
@@ -140,11 +140,11 @@ class BrokenRun {
     return run;
   }
 
-  void serve(int server, std::int64_t epoch, std::uint16_t port) {
-    if (epoch == 1 && server == killing_.server) set_failpoints(killing_.failpoint);
+  void serve(int server, std::int64_t generation, std::uint16_t port) {
+    if (generation == 1 && server == killing_.server) set_failpoints(killing_.failpoint);
     TcpStore store("127.0.0.1", port, Deadline::in_seconds(60));
-    PrefixStore view(store, fmt::format("e{}/", epoch));
-    run_server(house_.options(server, group(epoch)), view);
+    PrefixStore view(store, fmt::format("e{}/", generation));
+    run_server(house_.options(server, group(generation)), view);
   }
 
   void work(int worker, bool breaks, std::uint16_t port) {
@@ -161,9 +161,9 @@ class BrokenRun {
     if (worker == 0) tell(end);
   }
 
-  GroupEnd train(std::int64_t epoch, int rank, const TrainingState* start, Store& store) {
-    PrefixStore view(store, fmt::format("e{}/", epoch));
-    GroupRun run = group(epoch);
+  GroupEnd train(std::int64_t generation, int rank, const TrainingState* start, Store& store) {
+    PrefixStore view(store, fmt::format("e{}/", generation));
+    GroupRun run = group(generation);
     run.starts.assign(static_cast<std::size_t>(run.workers), start);  // It looks at its own only.
     const auto engine = make_engine(
         {.name = "shm", .rank = rank, .world = run.workers, .address = "127.0.0.1", .cores = 2},

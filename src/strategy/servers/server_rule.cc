@@ -62,7 +62,7 @@ ServerOptions server_options(const Job& job, int server, const ServedGroup& grou
   const int parts = parts_of(job, group.workers);
   ServerOptions options;
   options.server = server;
-  options.epoch = group.epoch;
+  options.generation = group.generation;
   options.replicas = static_cast<int>(strategy.replicas);
   options.servers = static_cast<int>(job.cluster.servers);
   options.rules = {.workers = group.workers,

@@ -19,8 +19,8 @@ namespace cohort {
 /// Whom a server serves.
 struct ServedGroup {
   int workers = 1;
-  std::int64_t epoch = 0;  ///< Of the membership.
-  std::int64_t steps = 0;  ///< Of the whole job.
+  std::int64_t generation = 0;  ///< Of the membership.
+  std::int64_t steps = 0;       ///< Of the whole job.
   int cores = 1;
 };
 

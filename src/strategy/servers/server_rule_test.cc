@@ -84,8 +84,8 @@ TEST(ServedGroup, MayBeSmallerThanTheFirst) {
   job.cluster.workers = 4;
   job.cluster.servers = 2;
   const ServerOptions options =
-      server_options(job, 0, {.workers = 2, .epoch = 5, .steps = 10, .cores = 1});
-  EXPECT_EQ(options.epoch, 5);
+      server_options(job, 0, {.workers = 2, .generation = 5, .steps = 10, .cores = 1});
+  EXPECT_EQ(options.generation, 5);
   EXPECT_EQ(options.rules.workers, 2);
   EXPECT_EQ(options.rules.quorum, 2);
   EXPECT_EQ(options.rules.parts, 4) << "a piece moves the model as far in any group";

@@ -278,7 +278,7 @@ ClientOptions ServerWorker::client_options() const {
   ClientOptions options;
   options.worker = context_.engine.rank();
   options.servers = context_.servers;
-  options.epoch = context_.epoch;
+  options.generation = context_.generation;
   const ModelSize size = server_model_size(context_.options, context_.model);
   options.dense = size.dense;
   options.matrices = size.matrices;

@@ -83,7 +83,7 @@ void ChiefDuty::take_over(std::int64_t step) {
   const std::int64_t after = logs_after(step);
   if (control.logged_step() > after) life.log.reset();
   if (!life.log) {
-    const bool goes_on = parts_.view.epoch > 1 || step > 0;
+    const bool goes_on = parts_.view.generation > 1 || step > 0;
     life.log.emplace(life.run.run_dir, life.run.job.log,
                      goes_on ? std::optional(after) : std::nullopt);
   }

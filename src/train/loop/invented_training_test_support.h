@@ -208,7 +208,7 @@ class InventedRun {
 
   /// One group after the other, each with one script per worker.
   std::vector<Seen> train(const std::vector<Script>& scripts) {
-    View view{.epoch = ++epoch_};
+    View view{.generation = ++epoch_};
     for (std::size_t i = 0; i < scripts.size(); ++i) view.workers.push_back(static_cast<int>(i));
     RoundTable table(view.world());
     std::vector<Seen> seen(scripts.size());

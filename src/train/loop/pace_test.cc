@@ -26,7 +26,7 @@ class Paced {
  public:
   explicit Paced(const Job& job, int worker = 0, bool closing = false)
       : run_(job),
-        view_({.epoch = 1, .workers = {0, 1}, .closing = closing}),
+        view_({.generation = 1, .workers = {0, 1}, .closing = closing}),
         strategy_({.rank = worker, .traits = way_of(job.strategy).traits, .steps = job.train.steps},
                   script_, table_, *model_, calls_),
         log_(life(worker), view_, 0, [] { return std::uint64_t{0}; }),

@@ -24,7 +24,7 @@ TrainingLoop::TrainingLoop(const LoopParts& parts)
       validation_({life_, parts_.stepper, parts_.strategy, *pace_}) {
   const bool chief = parts_.view.rank_of(life_.worker) == 0;
   life_.slot.step.store(step_);
-  if (parts_.view.epoch == 1 && chief) life_.run.control.set_first_step(step_);
+  if (parts_.view.generation == 1 && chief) life_.run.control.set_first_step(step_);
   validation_.begin(parts_.view, step_);
 }
 
@@ -52,7 +52,7 @@ TrainingLoop::End TrainingLoop::run() {
 
 std::optional<Claim> TrainingLoop::next_piece() {
   // A step of one's own does not notice what happened to the others.
-  const std::int64_t group = parts_.view.epoch;
+  const std::int64_t group = parts_.view.generation;
   if (loss_stops_all_ && life_.run.control.is_broken(group)) {
     fail(ErrorCode::peer_lost, "a task of group {} was lost", group);
   }
@@ -65,7 +65,7 @@ std::optional<Claim> TrainingLoop::next_piece() {
 void TrainingLoop::make_step(const Claim& piece) {
   const ControlBlock& control = life_.run.control;
   books_.begin_step(step_ + 1);
-  const bool stops = control.stop_requested() || control.pause_requested(parts_.view.epoch);
+  const bool stops = control.stop_requested() || control.pause_requested(parts_.view.generation);
   const StepWork work = parts_.stepper.compute(
       {.piece = piece, .stop = stops, .save = checkpoints_.wants(step_ + 1)});
   if (!pace_->may_apply(work.loss)) stop_diverged(*parts_.view.rank_of(life_.worker));

@@ -64,7 +64,7 @@ void EpochValidation::begin(const View& view, std::int64_t steps) {
   WorkerLife& life = parts_.life;
   const std::int64_t epochs = epochs_at(steps);
   const bool done =
-      view.epoch == 1 || parts_.pace.agree_on_validated(life.validated_epochs >= epochs);
+      view.generation == 1 || parts_.pace.agree_on_validated(life.validated_epochs >= epochs);
   life.validated_epochs = done ? epochs : epochs - 1;
 }
 

@@ -128,7 +128,7 @@ void run_among_launchers(const WorkerRun& run, const ProcessPlan& plan, TcpStore
   const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
   set_compute_threads(run.job.cluster, local_place(store, plan, deadline), run.part_work, true);
   check_same_job(run, rank, store, deadline);
-  OnlySeat seat({.epoch = plan.epoch},
+  OnlySeat seat({.generation = plan.generation},
                 make_engine({.name = run.job.cluster.engine,
                              .rank = rank,
                              .world = plan.world,
@@ -161,7 +161,7 @@ int run_one_worker(const WorkerRun& run, const ProcessPlan& plan, const Rendezvo
     } else {
       RegroupingSeat seat({.cluster = run.job.cluster,
                            .worker = worker,
-                           .first_epoch = plan.epoch,
+                           .first_epoch = plan.generation,
                            .cores = run.cores},
                           run.control, *store);
       run_worker(run, seat, end);
@@ -186,11 +186,11 @@ void serve(const WorkerRun& run, const ProcessPlan& plan, const ServerPlace& pla
   slot.state.store(WorkerState::training);
   const Heartbeat heartbeat(slot);
   failpoint("server.start");
-  const auto group = group_store(place.store, run.control, plan.epoch);
+  const auto group = group_store(place.store, run.control, plan.generation);
   ServerOptions options =
       server_options(run.job, server,
                      {.workers = plan.world,
-                      .epoch = plan.epoch,
+                      .epoch = plan.generation,
                       .steps = total_steps(run.job.train, run.data.train->size()),
                       .cores = run.cores});
   if (!run.server_memories.empty()) {
@@ -203,8 +203,8 @@ void serve(const WorkerRun& run, const ProcessPlan& plan, const ServerPlace& pla
   }
   options.address = place.address;
   if (!plan.remote) options.appear = kLongestWork;  // They may have large models to make.
-  options.give_up = [&] { return run.control.servers_shall_end(plan.epoch); };
-  log_info("server {} serves the {} workers of group {}", server, plan.world, plan.epoch);
+  options.give_up = [&] { return run.control.servers_shall_end(plan.generation); };
+  log_info("server {} serves the {} workers of group {}", server, plan.world, plan.generation);
   const ServerResult result = run_server(options, *group);
   ServerReport report{.version = result.version, .counts = result.counts};
   // Servers of earlier groups have counted too; memory that lasts has it.
@@ -236,7 +236,7 @@ int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
   const Heartbeat heartbeat(run.control.slot(plan.ranks.front()));
   const auto note_failure = [&](TaskSlot& slot) {
     const int code = report_failure(slot);
-    run.control.break_group(plan.epoch);
+    run.control.break_group(plan.generation);
     return code;
   };
   for (const int server : plan.servers) {
@@ -254,7 +254,8 @@ int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
       WorkerSlot& slot = run.control.slot(rank);
       introduce(slot.result.task);
       try {
-        OnlySeat seat({.epoch = plan.epoch, .watched = true}, hub.engine(rank), run.control, store);
+        OnlySeat seat({.generation = plan.generation, .watched = true}, hub.engine(rank),
+                      run.control, store);
         run_worker(run, seat, [&] { note_failure(slot); });
       } catch (...) {
         worst = note_failure(slot);

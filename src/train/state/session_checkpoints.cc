@@ -127,17 +127,17 @@ CheckpointPlace SessionCheckpoints::place() const {
 
 JointCheckpoint SessionCheckpoints::joint(std::uint32_t number) const {
   return {.folder = life_.run.run_dir / "checkpoints",
-          .attempt = {.generation = view_.epoch, .token = token_, .number = number}};
+          .attempt = {.generation = view_.generation, .token = token_, .number = number}};
 }
 
 /// Somebody of the group is not there any more.
 bool SessionCheckpoints::is_incomplete() const {
   const ControlBlock& control = life_.run.control;
-  return control.has_lost(view_.epoch) || control.is_broken(view_.epoch);
+  return control.has_lost(view_.generation) || control.is_broken(view_.generation);
 }
 
 OtherParts SessionCheckpoints::nobody() const {
-  return {.attempt = {.generation = view_.epoch}};
+  return {.attempt = {.generation = view_.generation}};
 }
 
 OtherParts SessionCheckpoints::others() const {
@@ -145,8 +145,8 @@ OtherParts SessionCheckpoints::others() const {
   if (!is_joint()) return others;
   others.attempt = joint(number_).attempt;
   for (int rank = 1; rank < view_.world(); ++rank) others.tasks.push_back(rank);
-  others.give_up = [&control = life_.run.control, epoch = view_.epoch] {
-    return control.has_lost(epoch) || control.is_broken(epoch);
+  others.give_up = [&control = life_.run.control, generation = view_.generation] {
+    return control.has_lost(generation) || control.is_broken(generation);
   };
   others.patience = kLongestWork;
   return others;

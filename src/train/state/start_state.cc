@@ -27,7 +27,7 @@ std::optional<TrainingState> state_from_disk(const WorkerRun& run, const View& v
                                              fs::path& from) {
   std::vector<std::string> notes;
   std::optional<Checkpoint> checkpoint;
-  if (view.epoch > 1 && !run.run_dir.empty()) {
+  if (view.generation > 1 && !run.run_dir.empty()) {
     checkpoint = newest_in(run.run_dir / "checkpoints", notes);
   }
   if (!checkpoint && !run.start_from.empty()) checkpoint.emplace(run.start_from);
