@@ -49,12 +49,12 @@ class GradientMean {
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
-  cohort::die_with_parent();
+  cohort::bench::die_with_parent();
   MPI_Init(nullptr, nullptr);
   int rank = 0, world = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world);
-  cohort::pin_to_core_of(rank);
+  cohort::bench::pin_to_core_of(rank);
   torch::set_num_threads(1);
   torch::manual_seed(1);  // The same start in every process.
 

@@ -52,7 +52,7 @@ std::size_t fastest(const Context& context, const std::vector<Sum>& sums, std::s
   constexpr int kTrials =
       5;  // Few, as some take a tenth of a second at sizes others do in no time.
   std::vector<double> seconds;
-  for (const auto& sum : sums) seconds.push_back(cohort::seconds_per_call(kTrials, sum));
+  for (const auto& sum : sums) seconds.push_back(cohort::bench::seconds_per_call(kTrials, sum));
   gloo::BarrierOptions barrier(context);
   gloo::barrier(barrier);
   if (context->rank == 0) {
@@ -64,7 +64,8 @@ std::size_t fastest(const Context& context, const std::vector<Sum>& sums, std::s
 }
 
 /// Checks the sum of each algorithm, then times the fastest.
-double time_sum(const Context& context, const cohort::TimingPlan& plan, std::size_t* decision) {
+double time_sum(const Context& context, const cohort::bench::TimingPlan& plan,
+                std::size_t* decision) {
   std::vector<float> data(plan.count);
   const std::vector<Sum> sums = {
       by_function(context, data, gloo::AllreduceOptions::Algorithm::RING),
@@ -73,12 +74,12 @@ double time_sum(const Context& context, const cohort::TimingPlan& plan, std::siz
       by_class<gloo::AllreduceHalvingDoubling<float>>(context, data),
   };
   for (const auto& sum : sums) {
-    std::fill(data.begin(), data.end(), cohort::contribution_of(context->rank));
+    std::fill(data.begin(), data.end(), cohort::bench::contribution_of(context->rank));
     sum();
-    cohort::check_sum(data, context->size);
+    cohort::bench::check_sum(data, context->size);
   }
   std::fill(data.begin(), data.end(), 0.0f);  // Sums in place would otherwise grow without end.
-  return cohort::seconds_per_call(plan.repeats, sums[fastest(context, sums, decision)]);
+  return cohort::bench::seconds_per_call(plan.repeats, sums[fastest(context, sums, decision)]);
 }
 
 /// What the ranks share beside Gloo.
@@ -87,10 +88,10 @@ struct Shared {
   std::atomic<int> done = 0;
 };
 
-void run_rank(int rank, int world, const std::vector<cohort::TimingPlan>& plans,
+void run_rank(int rank, int world, const std::vector<cohort::bench::TimingPlan>& plans,
               const std::string& folder, Shared* shared) {
-  cohort::die_with_parent();
-  cohort::pin_to_core_of(rank);
+  cohort::bench::die_with_parent();
+  cohort::bench::pin_to_core_of(rank);
   auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr("127.0.0.1"));
   gloo::rendezvous::FileStore store(folder);
   auto context = std::make_shared<gloo::rendezvous::Context>(rank, world);
@@ -98,7 +99,7 @@ void run_rank(int rank, int world, const std::vector<cohort::TimingPlan>& plans,
 
   std::vector<double> seconds;
   for (const auto& plan : plans) seconds.push_back(time_sum(context, plan, &shared->decision));
-  if (rank == 0) cohort::print_sums(plans, seconds);
+  if (rank == 0) cohort::bench::print_sums(plans, seconds);
   // Who ends first would make Gloo throw in the others.
   shared->done.fetch_add(1);
   while (shared->done.load() < world) sched_yield();
@@ -109,7 +110,7 @@ void run_rank(int rank, int world, const std::vector<cohort::TimingPlan>& plans,
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const int world = std::atoi(argv[1]);
-  const auto plans = cohort::parse_plans({argv + 2, argv + argc});
+  const auto plans = cohort::bench::parse_plans({argv + 2, argv + argc});
   std::string folder = std::filesystem::temp_directory_path() / "cohort-gloo-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return 1;
   auto* shared = static_cast<Shared*>(

@@ -30,7 +30,7 @@ struct Group {
   int workers = 1;
   int servers = 1;
   std::string folder;
-  std::vector<int> cores = cohort::allowed_cores();
+  std::vector<int> cores = cohort::bench::allowed_cores();
 
   std::string address(int server) const {
     return "unix:" + folder + "/server-" + std::to_string(server);
@@ -62,7 +62,7 @@ class Server : public PlainServer::Service {
 
 /// Serves until it is killed.
 void serve(const Group& group, int server, std::size_t count) {
-  if (group.pinned) cohort::pin_to_core_of(group.workers + server, group.cores);
+  if (group.pinned) cohort::bench::pin_to_core_of(group.workers + server, group.cores);
   Server service(count);
   grpc::ServerBuilder builder;
   builder.AddListeningPort(group.address(server), grpc::InsecureServerCredentials());
@@ -130,14 +130,15 @@ class Worker {
 
 /// The calls in the order of server_call_names(). Every worker makes them; the first one's times
 /// count.
-void time_calls(const Group& group, int rank, const cohort::TimingPlan& plan, double* seconds) {
-  if (group.pinned) cohort::pin_to_core_of(rank, group.cores);
+void time_calls(const Group& group, int rank, const cohort::bench::TimingPlan& plan,
+                double* seconds) {
+  if (group.pinned) cohort::bench::pin_to_core_of(rank, group.cores);
   Worker worker(group, plan.count);
   const bool pushes[] = {true, false, true};
   const bool pulls[] = {false, true, true};
   for (int call = 0; call < 3; ++call) {
-    const double time =
-        cohort::seconds_per_call(plan.repeats, [&] { worker.exchange(pushes[call], pulls[call]); });
+    const double time = cohort::bench::seconds_per_call(
+        plan.repeats, [&] { worker.exchange(pushes[call], pulls[call]); });
     if (rank == 0) seconds[call] = time;
   }
   if (worker.first() < 1) throw std::runtime_error("what was pushed did not come back");
@@ -147,7 +148,7 @@ template <class Body>
 pid_t in_child(Body&& body) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
-  cohort::die_with_parent();
+  cohort::bench::die_with_parent();
   try {
     body();
     _exit(0);
@@ -159,7 +160,7 @@ pid_t in_child(Body&& body) {
 
 /// One size: starts the servers, lets the workers make their calls, ends the servers. False where a
 /// worker failed.
-bool time_plan(const Group& group, const cohort::TimingPlan& plan, double* seconds) {
+bool time_plan(const Group& group, const cohort::bench::TimingPlan& plan, double* seconds) {
   const std::size_t part = (plan.count + group.servers - 1) / group.servers;
   std::vector<pid_t> servers, workers;
   for (int server = 0; server < group.servers; ++server) {
@@ -196,12 +197,12 @@ int main(int argc, char** argv) {
   group.folder = folder;
   auto* seconds = static_cast<double*>(
       mmap(nullptr, 3 * sizeof(double), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  cohort::TimingLine line;
+  cohort::bench::TimingLine line;
   bool good = true;
-  for (const auto& plan : cohort::parse_plans({argv + 4, argv + argc})) {
+  for (const auto& plan : cohort::bench::parse_plans({argv + 4, argv + argc})) {
     good = good && time_plan(group, plan, seconds);
     for (std::size_t call = 0; call < 3; ++call) {
-      cohort::add_call(line, cohort::server_call_names()[call], plan, seconds[call]);
+      cohort::bench::add_call(line, cohort::bench::server_call_names()[call], plan, seconds[call]);
     }
   }
   std::filesystem::remove_all(folder);

@@ -36,7 +36,7 @@ Figures train(Task& task, LoopLength length, Exchange&& exchange) {
   Figures figures;
   double started = 0;
   for (int step = 0; step < length.skipped + length.steps; ++step) {
-    if (step == length.skipped) started = cohort::seconds_now();
+    if (step == length.skipped) started = cohort::bench::seconds_now();
     const std::int64_t from = (step % batches) * task.batch;
     optimizer.zero_grad();
     const auto output = task.net->forward(task.input.narrow(0, from, task.batch));
@@ -44,11 +44,11 @@ Figures train(Task& task, LoopLength length, Exchange&& exchange) {
     torch::nn::functional::cross_entropy(output.flatten(0, -2), target).backward();
     exchange(*task.net);
     optimizer.step();
-    if (step == 0) figures.first_step_at = cohort::seconds_now();
+    if (step == 0) figures.first_step_at = cohort::bench::seconds_now();
   }
-  const double seconds = cohort::seconds_now() - started;
+  const double seconds = cohort::bench::seconds_now() - started;
   figures.samples_per_second = static_cast<double>(length.steps * task.batch) / seconds;
-  figures.peak_rss_bytes = static_cast<double>(cohort::peak_rss_bytes());
+  figures.peak_rss_bytes = static_cast<double>(cohort::bench::peak_rss_bytes());
   return figures;
 }
 

@@ -17,6 +17,7 @@ QUOTED = re.compile(r"`([^`\s]+)`")
 FILE = re.compile(r"^(?:src/)?([a-z0-9_]+(?:/[a-z0-9_]+)*/?)(\.h|\.cc|\.py|\.proto)?$")
 # What the code calls a room whose own name a public function has: cohort::train().
 NAMESPACES = {"base": "cohort", "train": "cohort::training"}
+OPENED = re.compile(r"^namespace (cohort[\w:]*) \{", re.MULTILINE)
 
 
 def rooms_of(root):
@@ -73,6 +74,19 @@ def crumbs(root):
                + ", ".join(str(p.relative_to(root)) for p in sorted(small)))
 
 
+def elsewhere(root):
+    """Files that have no namespace of their room: beside it, public functions and forward
+    declarations of other rooms' types may stand."""
+    for room in rooms_of(root):
+        name = NAMESPACES.get(room.name, f"cohort::{room.name}")
+        for path in [*room.rglob("*.h"), *room.rglob("*.cc")]:
+            opened = OPENED.findall(path.read_text())
+            own = [o for o in opened if o == name or o.startswith(name + "::")]
+            defines_public = path.suffix == ".cc" and "cohort" in opened
+            if opened and not own and not defines_public:
+                yield f"{path.relative_to(root)} is in {opened[0]}, not in {name}"
+
+
 def without_readme(root):
     for room in rooms_of(root):
         if not (room / "README.md").exists():
@@ -80,7 +94,8 @@ def without_readme(root):
 
 
 def main(root):
-    complaints = [*missing_names(root), *full_folders(root), *crumbs(root), *without_readme(root)]
+    complaints = [*missing_names(root), *full_folders(root), *crumbs(root),
+                  *elsewhere(root), *without_readme(root)]
     print("\n".join(complaints) or "rooms are as they should be")
     return 1 if complaints else 0
 

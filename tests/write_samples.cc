@@ -16,21 +16,22 @@ int main(int argc, char** argv) {
   const std::array<float, 6> weights{-1, 0, 0.5, 1, 2, 4};
   const std::array<std::int64_t, 1> batches{-7};
 
-  EventWriter first(folder / "events", "sample.host");
+  events::EventWriter first(folder / "events", "sample.host");
   for (std::int64_t step = 0; step < 30; step += 10) {
     first.scalar("loss", 1.0 / static_cast<double>(step + 1), step);
   }
   first.histogram("weights", weights, 20);
   first.close();
 
-  EventWriter resumed(folder / "events", "sample.host");
+  events::EventWriter resumed(folder / "events", "sample.host");
   resumed.session_start(10);
   resumed.scalar("loss", 0.25, 10);
   resumed.scalar("loss", 0, 3'000'000'000);
   resumed.close();
 
-  write_safetensors(folder / "sample.safetensors",
-                    std::array{TensorView{"weights", {2, 3}, std::span(weights)},
-                               TensorView{"batches", {}, std::span(batches)}},
-                    {{"step", "30"}});
+  checkpoint::write_safetensors(
+      folder / "sample.safetensors",
+      std::array{checkpoint::TensorView{"weights", {2, 3}, std::span(weights)},
+                 checkpoint::TensorView{"batches", {}, std::span(batches)}},
+      {{"step", "30"}});
 }

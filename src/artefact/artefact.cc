@@ -10,7 +10,7 @@
 #include "data/preprocessing/preprocessing.h"
 #include "model/architecture.h"
 
-namespace cohort {
+namespace cohort::artefact {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -27,7 +27,7 @@ constexpr std::int64_t kMostInputs = std::int64_t{1} << 40;
 
 /// Of the spec, and of the samples it was taken from.
 Json spec_json(const Artefact& artefact) {
-  const DataSpec& spec = artefact.spec;
+  const tensor::DataSpec& spec = artefact.spec;
   Json json = {{"kind", artefact.data_kind},
                {"train_samples", artefact.train_samples},
                {"validation_samples", artefact.validation_samples},
@@ -44,7 +44,7 @@ Json architecture_json(const Architecture& architecture) {
     case Architecture::Kind::layers: {
       Json json = {{"kind", "layers"}};
       if (!architecture.preset.empty()) json["preset"] = architecture.preset;
-      json["layers"] = to_json(architecture.layers);
+      json["layers"] = model::to_json(architecture.layers);
       return json;
     }
     case Architecture::Kind::torchscript:
@@ -69,8 +69,8 @@ std::uint32_t read_crc32c(const JsonFields& fields) {
 }
 
 /// `classes` is the task, which stands elsewhere in the file.
-DataSpec read_spec(const JsonFields& fields, bool classes) {
-  DataSpec spec;
+tensor::DataSpec read_spec(const JsonFields& fields, bool classes) {
+  tensor::DataSpec spec;
   spec.input_shape = fields.integers("input_shape", 1, kWidest, 8);
   const auto inputs = checked_product(std::span<const std::int64_t>(spec.input_shape));
   if (!inputs || *inputs > kMostInputs) {
@@ -85,12 +85,12 @@ DataSpec read_spec(const JsonFields& fields, bool classes) {
 }
 
 /// The layers are planned for `spec`, so what comes back fits the data.
-Architecture read_architecture_of(const JsonFields& fields, const DataSpec& spec) {
+Architecture read_architecture_of(const JsonFields& fields, const tensor::DataSpec& spec) {
   Architecture architecture;
   const std::string kind = fields.text("kind");
   if (kind == "layers") {
     architecture.kind = Architecture::Kind::layers;
-    architecture.layers = read_architecture(fields, "layers", spec);
+    architecture.layers = model::read_architecture(fields, "layers", spec);
     if (fields.has("preset")) architecture.preset = fields.text("preset");
   } else if (kind == "torchscript") {
     architecture.kind = Architecture::Kind::torchscript;
@@ -142,7 +142,7 @@ std::string to_json(const Artefact& artefact) {
       {"task", artefact.spec.classes ? "classes" : "values"},
       {"loss", artefact.loss},
       {"data", spec_json(artefact)},
-      {"preprocessing", to_json(artefact.preprocessing)},
+      {"preprocessing", data::to_json(artefact.preprocessing)},
       {"architecture", architecture_json(artefact.architecture)},
       {"weights",
        {{"bytes", artefact.weights.bytes},
@@ -172,7 +172,7 @@ Artefact parse_artefact(const std::string& text, const std::string& file) {
   artefact.loss = fields.text("loss");
   check_loss(fields, artefact.loss);
   artefact.spec = read_spec(data, read_task(fields));
-  artefact.preprocessing = read_preprocessing(fields.object("preprocessing"), artefact.spec);
+  artefact.preprocessing = data::read_preprocessing(fields.object("preprocessing"), artefact.spec);
   artefact.architecture = read_architecture_of(fields.object("architecture"), artefact.spec);
   const JsonFields weights = fields.object("weights");
   artefact.weights = {static_cast<std::uint64_t>(weights.integer("bytes", 8, kMostCount)),
@@ -180,4 +180,4 @@ Artefact parse_artefact(const std::string& text, const std::string& file) {
   return artefact;
 }
 
-}  // namespace cohort
+}  // namespace cohort::artefact

@@ -9,7 +9,7 @@
 #include "model/layers/layer_plan.h"
 #include "tensor/data_spec.h"
 
-namespace cohort {
+namespace cohort::artefact {
 
 /// What a network is, as far as a file can say: its layers, or only that it is something else.
 /// Whoever loads a TorchScript file or a program's own module has to bring it: a file's name in an
@@ -18,9 +18,9 @@ struct Architecture {
   enum class Kind { layers, torchscript, own };
 
   Kind kind = Kind::own;
-  std::string preset;             ///< The layers' name, where they had one; nothing depends on it.
-  std::vector<LayerPlan> layers;  ///< Of Kind::layers.
-  std::uint32_t script_crc32c = 0;  ///< Of Kind::torchscript: of the file that was trained.
+  std::string preset;  ///< The layers' name, where they had one; nothing depends on it.
+  std::vector<model::LayerPlan> layers;  ///< Of Kind::layers.
+  std::uint32_t script_crc32c = 0;       ///< Of Kind::torchscript: of the file that was trained.
 };
 
 /// Which weights belong to an artefact: those of a file with this size and checksum.
@@ -48,8 +48,8 @@ struct Artefact {
   std::int64_t train_samples = 0;
   std::int64_t validation_samples = 0;
   std::string loss;  ///< cross-entropy, mean-squared-error, own.
-  DataSpec spec;
-  Preprocessing preprocessing;
+  tensor::DataSpec spec;
+  data::Preprocessing preprocessing;
   Architecture architecture;
   std::map<std::string, std::string> versions;  ///< Of what wrote it.
   WeightsSeal weights;
@@ -68,4 +68,4 @@ std::string to_json(const Artefact& artefact);
 /// Error(unsupported) for the format of a later version.
 Artefact parse_artefact(const std::string& text, const std::string& file);
 
-}  // namespace cohort
+}  // namespace cohort::artefact

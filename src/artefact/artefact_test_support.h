@@ -9,12 +9,12 @@
 #include "data/load_data.h"
 #include "model/make_model.h"
 
-namespace cohort {
+namespace cohort::artefact {
 
 /// A model that was never trained, saved as a run saves it, and the data it was made for.
 struct SavedModel {
   explicit SavedModel(const DataOptions& options, const ModelOptions& model_options)
-      : data(load_data(options, 1)), model(make_model(model_options, data.spec, 1)) {
+      : data(data::load_data(options, 1)), model(model::make_model(model_options, data.spec, 1)) {
     Artefact artefact;
     artefact.job = "test";
     artefact.data_kind = options.kind;
@@ -24,7 +24,7 @@ struct SavedModel {
     artefact.spec = data.spec;
     artefact.preprocessing = data.preprocessing;
     artefact.architecture.kind = Architecture::Kind::layers;
-    artefact.architecture.layers = plan_model(model_options, data.spec);
+    artefact.architecture.layers = model::plan_model(model_options, data.spec);
     model->train(false);
     save_model_files(folder.path(), *model, artefact, {});
   }
@@ -36,7 +36,7 @@ struct SavedModel {
   }
 
   const TemporaryFolder folder;
-  LoadedData data;
+  data::LoadedData data;
   std::unique_ptr<Model> model;
 };
 
@@ -68,4 +68,4 @@ inline ModelOptions test_layers() {
   return options;
 }
 
-}  // namespace cohort
+}  // namespace cohort::artefact

@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::artefact {
 namespace {
 
 using Fields = std::vector<std::string>;
@@ -16,46 +16,52 @@ using Numbers = std::vector<double>;
 const std::string kNoFile;
 
 /// `what` a row consists of, for the message.
-void check_count(const RowPlace& place, std::size_t found, std::size_t wanted, const char* what) {
+void check_count(const data::RowPlace& place, std::size_t found, std::size_t wanted,
+                 const char* what) {
   if (found == wanted) return;
   fail(ErrorCode::invalid, "{}: it has {} {}, expected {}", place.text(), found, what, wanted);
 }
 
 /// Also refuses what is not a number: then no comparison holds.
-float checked_float(double number, const RowPlace& place) {
+float checked_float(double number, const data::RowPlace& place) {
   if (std::abs(number) <= std::numeric_limits<float>::max()) return static_cast<float>(number);
   fail(ErrorCode::invalid, "{}: {} is not a number that a float can be", place.text(), number);
 }
 
 // convert(): one overload for each kind of input and of row, which writes what the row becomes to
 // `input`. Text and tokens are ids and not floats, and have functions of their own below.
-void convert(const TableInput& table, const Fields& row, const RowPlace& place, float* input) {
+void convert(const data::TableInput& table, const Fields& row, const data::RowPlace& place,
+             float* input) {
   check_count(place, row.size(), table.width(), "fields");
   std::vector<float> raw;
   for (std::size_t i = 0; i < row.size(); ++i) raw.push_back(table.number(i, row[i], place));
   table.standardise(raw, input);
 }
 
-void convert(const TableInput& table, const Numbers& row, const RowPlace& place, float* input) {
+void convert(const data::TableInput& table, const Numbers& row, const data::RowPlace& place,
+             float* input) {
   check_count(place, row.size(), table.width(), "numbers");
   std::vector<float> raw;
   for (const double number : row) raw.push_back(checked_float(number, place));
   table.standardise(raw, input);
 }
 
-void convert(const SparseInput& sparse, const Fields& row, const RowPlace& place, float* input) {
+void convert(const data::SparseInput& sparse, const Fields& row, const data::RowPlace& place,
+             float* input) {
   check_count(place, row.size(), 1, "fields");
-  SparseRow entries;
-  read_sparse_row(row[0], place, entries);
+  data::SparseRow entries;
+  data::read_sparse_row(row[0], place, entries);
   sparse.expand(entries, place, input);
 }
 
-void convert(const SparseInput& sparse, const Numbers& row, const RowPlace& place, float* input) {
+void convert(const data::SparseInput& sparse, const Numbers& row, const data::RowPlace& place,
+             float* input) {
   check_count(place, row.size(), static_cast<std::size_t>(sparse.width), "numbers");
   for (const double number : row) *input++ = checked_float(number, place);
 }
 
-void convert(const ImageInput& image, const Numbers& row, const RowPlace& place, float* input) {
+void convert(const data::ImageInput& image, const Numbers& row, const data::RowPlace& place,
+             float* input) {
   std::size_t pixels = 1;
   for (const std::int64_t side : image.shape) pixels *= static_cast<std::size_t>(side);
   check_count(place, row.size(), pixels, "pixels");
@@ -70,15 +76,16 @@ void convert(const ImageInput& image, const Numbers& row, const RowPlace& place,
   image.scale(bytes.data(), input, bytes.size());
 }
 
-void convert(const PlainInput&, const Numbers& row, const RowPlace& place, float* input) {
+void convert(const data::PlainInput&, const Numbers& row, const data::RowPlace& place,
+             float* input) {
   for (const double number : row) *input++ = checked_float(number, place);
 }
 
 /// Fields that must all be numbers, as parse_number() reads them.
-Numbers numbers_of(const Fields& row, const RowPlace& place) {
+Numbers numbers_of(const Fields& row, const data::RowPlace& place) {
   Numbers numbers;
   for (const std::string& field : row) {
-    const auto number = parse_number(field);
+    const auto number = data::parse_number(field);
     if (!number) {
       fail(ErrorCode::invalid, "{}: \"{}\" is not a number", place.text(), excerpt(field));
     }
@@ -89,13 +96,13 @@ Numbers numbers_of(const Fields& row, const RowPlace& place) {
 
 /// Where nothing above takes text, the fields are numbers that are written as text.
 template <class Input>
-void convert(const Input& kind, const Fields& row, const RowPlace& place, float* input) {
+void convert(const Input& kind, const Fields& row, const data::RowPlace& place, float* input) {
   convert(kind, numbers_of(row, place), place, input);
 }
 
 /// Ids of tokens that were numbers from the start. A model looks things up by them, so none may be
 /// beyond those it has.
-void convert_tokens(const Numbers& row, const RowPlace& place, std::int64_t vocabulary,
+void convert_tokens(const Numbers& row, const data::RowPlace& place, std::int64_t vocabulary,
                     std::int64_t* input) {
   for (const double number : row) {
     if (!(number >= 0 && number < static_cast<double>(vocabulary)) ||
@@ -107,13 +114,13 @@ void convert_tokens(const Numbers& row, const RowPlace& place, std::int64_t voca
   }
 }
 
-void convert_tokens(const Fields& row, const RowPlace& place, std::int64_t vocabulary,
+void convert_tokens(const Fields& row, const data::RowPlace& place, std::int64_t vocabulary,
                     std::int64_t* input) {
   convert_tokens(numbers_of(row, place), place, vocabulary, input);
 }
 
 /// Text must be exactly as long as what the model sees: it has one input for each place.
-void convert_text(const TextInput& text, const Fields& row, const RowPlace& place,
+void convert_text(const data::TextInput& text, const Fields& row, const data::RowPlace& place,
                   std::int64_t* input) {
   check_count(place, row.size(), 1, "fields");
   check_count(place, row[0].size(), static_cast<std::size_t>(text.context), "characters");
@@ -121,18 +128,19 @@ void convert_text(const TextInput& text, const Fields& row, const RowPlace& plac
   for (const char c : row[0]) *input++ = text.vocabulary.id(c);
 }
 
-void convert_text(const TextInput&, const Numbers&, const RowPlace& place, std::int64_t*) {
+void convert_text(const data::TextInput&, const Numbers&, const data::RowPlace& place,
+                  std::int64_t*) {
   fail(ErrorCode::invalid, "{}: the model takes text, not numbers", place.text());
 }
 
 /// Chooses among all of these by what the data was; `input` is the row's place in the batch.
 template <class Row>
-void convert_row(const Preprocessing& preprocessing, const DataSpec& spec, const Row& row,
-                 const RowPlace& place, torch::Tensor input) {
-  if (const auto* text = std::get_if<TextInput>(&preprocessing.input)) {
+void convert_row(const data::Preprocessing& preprocessing, const tensor::DataSpec& spec,
+                 const Row& row, const data::RowPlace& place, torch::Tensor input) {
+  if (const auto* text = std::get_if<data::TextInput>(&preprocessing.input)) {
     return convert_text(*text, row, place, input.data_ptr<std::int64_t>());
   }
-  if (std::holds_alternative<PlainInput>(preprocessing.input)) {
+  if (std::holds_alternative<data::PlainInput>(preprocessing.input)) {
     check_count(place, row.size(), static_cast<std::size_t>(input.numel()), "numbers");
     if (spec.tokens) {
       return convert_tokens(row, place, spec.vocabulary, input.data_ptr<std::int64_t>());
@@ -140,7 +148,7 @@ void convert_row(const Preprocessing& preprocessing, const DataSpec& spec, const
   }
   std::visit(
       [&](const auto& kind) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(kind)>, TextInput>) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(kind)>, data::TextInput>) {
           convert(kind, row, place, input.data_ptr<float>());
         }
       },
@@ -149,7 +157,7 @@ void convert_row(const Preprocessing& preprocessing, const DataSpec& spec, const
 
 /// All rows into one tensor, each at its place. Its size follows from the model, not from the rows.
 template <class Row>
-torch::Tensor all_input_of(const Preprocessing& preprocessing, const DataSpec& spec,
+torch::Tensor all_input_of(const data::Preprocessing& preprocessing, const tensor::DataSpec& spec,
                            const std::vector<Row>& rows) {
   std::vector<std::int64_t> shape = {static_cast<std::int64_t>(rows.size())};
   shape.insert(shape.end(), spec.input_shape.begin(), spec.input_shape.end());
@@ -163,12 +171,12 @@ torch::Tensor all_input_of(const Preprocessing& preprocessing, const DataSpec& s
 
 }  // namespace
 
-torch::Tensor input_of(const Preprocessing& preprocessing, const DataSpec& spec,
+torch::Tensor input_of(const data::Preprocessing& preprocessing, const tensor::DataSpec& spec,
                        const std::vector<Fields>& rows) {
   return all_input_of(preprocessing, spec, rows);
 }
 
-torch::Tensor input_of(const Preprocessing& preprocessing, const DataSpec& spec,
+torch::Tensor input_of(const data::Preprocessing& preprocessing, const tensor::DataSpec& spec,
                        const std::vector<Numbers>& rows) {
   return all_input_of(preprocessing, spec, rows);
 }
@@ -203,4 +211,4 @@ std::vector<Prediction> describe_output(const torch::Tensor& output, std::int64_
   return predictions;
 }
 
-}  // namespace cohort
+}  // namespace cohort::artefact

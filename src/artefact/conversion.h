@@ -8,7 +8,7 @@
 #include "data/preprocessing/preprocessing.h"
 #include "tensor/data_spec.h"
 
-namespace cohort {
+namespace cohort::artefact {
 
 /// Both ends of a model that predicts: a program's rows to the model's input, and the model's
 /// output to predictions.
@@ -22,9 +22,9 @@ namespace cohort {
 /// "index:value …"; one text of `context` characters. Or it is the numbers: of a table, of a sparse
 /// row with all its zeros, an image's pixels from 0 to 255, tokens. Throws Error(invalid) naming
 /// the row (from 1) for one that does not fit.
-torch::Tensor input_of(const Preprocessing& preprocessing, const DataSpec& spec,
+torch::Tensor input_of(const data::Preprocessing& preprocessing, const tensor::DataSpec& spec,
                        const std::vector<std::vector<std::string>>& rows);
-torch::Tensor input_of(const Preprocessing& preprocessing, const DataSpec& spec,
+torch::Tensor input_of(const data::Preprocessing& preprocessing, const tensor::DataSpec& spec,
                        const std::vector<std::vector<double>>& rows);
 
 /// What the output of a model says of each row of its input: the softmax over the classes, or the
@@ -34,4 +34,4 @@ torch::Tensor input_of(const Preprocessing& preprocessing, const DataSpec& spec,
 std::vector<Prediction> describe_output(const torch::Tensor& output, std::int64_t outputs,
                                         const std::vector<std::string>& class_names);
 
-}  // namespace cohort
+}  // namespace cohort::artefact

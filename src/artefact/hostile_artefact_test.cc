@@ -12,7 +12,7 @@
 #include "base/fail.h"
 #include "base/mutate_test_support.h"
 
-namespace cohort {
+namespace cohort::artefact {
 namespace {
 
 using nlohmann::json;
@@ -129,4 +129,4 @@ TEST_F(HostileArtefact, AnyInjuredFileIsReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::artefact

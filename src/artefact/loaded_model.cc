@@ -15,16 +15,16 @@ namespace cohort {
 // What a LoadedModel is; names are kept beside the artefact, since a caller may ask for them by the
 // row.
 struct LoadedModel::State {
-  State(Artefact its_artefact, std::unique_ptr<Model> its_model)
+  State(artefact::Artefact its_artefact, std::unique_ptr<Model> its_model)
       : artefact(std::move(its_artefact)),
         model(std::move(its_model)),
         class_names(artefact.preprocessing.class_names()) {
-    if (const auto* table = std::get_if<TableInput>(&artefact.preprocessing.input)) {
+    if (const auto* table = std::get_if<data::TableInput>(&artefact.preprocessing.input)) {
       feature_names = table->features;
     }
   }
 
-  Artefact artefact;
+  artefact::Artefact artefact;
   std::unique_ptr<Model> model;
   std::vector<std::string> class_names;
   std::vector<std::string> feature_names;
@@ -68,10 +68,10 @@ bool LoadedModel::predicts_classes() const {
 }
 
 torch::Tensor LoadedModel::preprocess(const std::vector<std::vector<std::string>>& rows) const {
-  return input_of(state_->artefact.preprocessing, state_->artefact.spec, rows);
+  return artefact::input_of(state_->artefact.preprocessing, state_->artefact.spec, rows);
 }
 torch::Tensor LoadedModel::preprocess(const std::vector<std::vector<double>>& rows) const {
-  return input_of(state_->artefact.preprocessing, state_->artefact.spec, rows);
+  return artefact::input_of(state_->artefact.preprocessing, state_->artefact.spec, rows);
 }
 
 torch::Tensor LoadedModel::forward(const torch::Tensor& input) {
@@ -80,7 +80,7 @@ torch::Tensor LoadedModel::forward(const torch::Tensor& input) {
 }
 
 std::vector<Prediction> LoadedModel::describe(const torch::Tensor& output) const {
-  return describe_output(output, state_->artefact.spec.outputs, state_->class_names);
+  return artefact::describe_output(output, state_->artefact.spec.outputs, state_->class_names);
 }
 
 std::vector<Prediction> LoadedModel::predict_batch(
@@ -101,24 +101,24 @@ Prediction LoadedModel::predict(const std::vector<double>& numbers) {
 // it.
 
 LoadedModel load_model(const std::string& dir) {
-  Artefact artefact = read_artefact(dir);
-  auto model = make_trained_model(dir, artefact);
+  artefact::Artefact artefact = artefact::read_artefact(dir);
+  auto model = artefact::make_trained_model(dir, artefact);
   return LoadedModel(std::make_unique<LoadedModel::State>(std::move(artefact), std::move(model)));
 }
 
 LoadedModel load_model(const std::string& dir,
                        const std::function<std::unique_ptr<Model>()>& make) {
-  Artefact artefact = read_artefact(dir);
+  artefact::Artefact artefact = artefact::read_artefact(dir);
   auto model = make();
   if (!model) fail(ErrorCode::invalid, "the function that makes the model returned none");
-  load_weights(dir, artefact, *model);
+  artefact::load_weights(dir, artefact, *model);
   return LoadedModel(std::make_unique<LoadedModel::State>(std::move(artefact), std::move(model)));
 }
 
 // The file must be the one that was trained; its code runs.
 LoadedModel load_torchscript_model(const std::string& dir, const std::string& file) {
-  Artefact artefact = read_artefact(dir);
-  auto model = make_script_model(dir, artefact, file);
+  artefact::Artefact artefact = artefact::read_artefact(dir);
+  auto model = artefact::make_script_model(dir, artefact, file);
   return LoadedModel(std::make_unique<LoadedModel::State>(std::move(artefact), std::move(model)));
 }
 

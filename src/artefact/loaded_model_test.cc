@@ -9,7 +9,7 @@
 #include "data/sources/text_files.h"
 #include "model/architecture.h"
 
-namespace cohort {
+namespace cohort::artefact {
 namespace {
 
 using testing::ElementsAre;
@@ -27,7 +27,7 @@ std::string refusal_of(const Call& call) {
 
 /// The fields of every sample of a table, without the target, which is the last.
 std::vector<std::vector<std::string>> raw_rows(const std::string& path) {
-  CsvReader reader(path);
+  data::CsvReader reader(path);
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> fields;
   for (reader.next(fields); reader.next(fields);) {
@@ -49,7 +49,7 @@ TEST(LoadedModel, TakesRawRowsAndGivesWhatThePlainForwardPassGives) {
   EXPECT_TRUE(loaded.predicts_classes());
 
   const auto rows = raw_rows(options.path);
-  const Batch whole = saved.data.validation->gather(all_rows(30));
+  const Batch whole = saved.data.validation->gather(data::all_rows(30));
   EXPECT_TRUE(loaded.preprocess(rows).equal(whole.input)) << "preprocessing has drifted";
   const torch::NoGradGuard no_grad;
   const torch::Tensor expected = saved.model->forward(whole.input);
@@ -103,7 +103,7 @@ TEST(LoadedModel, IsWhatEveryLayerWas) {
     const SavedModel saved(digits, options);
     LoadedModel loaded = load_model(saved.dir());
     const torch::NoGradGuard no_grad;
-    const Batch batch = saved.data.validation->gather(all_rows(2));
+    const Batch batch = saved.data.validation->gather(data::all_rows(2));
     EXPECT_TRUE(loaded.forward(batch.input).equal(saved.model->forward(batch.input))) << preset;
     const NumberRow dark(784, 0);
     EXPECT_EQ(loaded.preprocess(std::vector<NumberRow>(1, dark))[0][0][0][0].item<float>(),
@@ -117,7 +117,7 @@ TEST(LoadedModel, MayNestAsDeepAsAJob) {
   LayerOptions layer;
   layer.type = "linear";
   layer.out = 2;
-  for (int level = 1; level < kDeepestLayers; ++level) {
+  for (int level = 1; level < model::kDeepestLayers; ++level) {
     LayerOptions outer;
     outer.type = "residual";
     outer.layers = {layer};
@@ -181,11 +181,11 @@ TEST(LoadedModel, ThatAProgramMakesGetsItsWeights) {
     return [&, hidden] {
       ModelOptions options = test_layers();
       options.layers[0].out = hidden;
-      return make_model(options, saved.data.spec, 99);
+      return model::make_model(options, saved.data.spec, 99);
     };
   };
   LoadedModel loaded = load_model(saved.dir(), make(5));
-  const Batch batch = saved.data.validation->gather(all_rows(2));
+  const Batch batch = saved.data.validation->gather(data::all_rows(2));
   const torch::NoGradGuard no_grad;
   EXPECT_TRUE(loaded.forward(batch.input).equal(saved.model->forward(batch.input)));
   EXPECT_THAT(refusal_of([&] { load_model(saved.dir(), make(6)); }),
@@ -193,4 +193,4 @@ TEST(LoadedModel, ThatAProgramMakesGetsItsWeights) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::artefact

@@ -10,7 +10,7 @@
 #include "checkpoint/safetensors.h"
 #include "model/make_model.h"
 
-namespace cohort {
+namespace cohort::artefact {
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,8 +42,8 @@ bool is_finite(std::span<const float> values) {
 
 /// All tensors as the writer wants them, which refer to the memory of `tensors`; nothing where a
 /// float is not finite. One that has two names is written under both.
-std::optional<std::vector<TensorView>> views_of(std::vector<NamedTensor>& tensors) {
-  std::vector<TensorView> views;
+std::optional<std::vector<checkpoint::TensorView>> views_of(std::vector<NamedTensor>& tensors) {
+  std::vector<checkpoint::TensorView> views;
   for (auto& [name, tensor] : tensors) {
     if (!is_kept(tensor)) continue;
     tensor = tensor.detach().contiguous();
@@ -65,9 +65,9 @@ std::optional<std::vector<TensorView>> views_of(std::vector<NamedTensor>& tensor
 /// The file must have exactly the model's tensors, by name, shape and type. Called with the header,
 /// before any value is read.
 void check_tensors(const fs::path& path, const std::vector<NamedTensor>& wanted,
-                   const std::vector<StoredTensor>& stored) {
-  std::map<std::string, const StoredTensor*> by_name;
-  for (const StoredTensor& tensor : stored) by_name[tensor.name] = &tensor;
+                   const std::vector<checkpoint::StoredTensor>& stored) {
+  std::map<std::string, const checkpoint::StoredTensor*> by_name;
+  for (const checkpoint::StoredTensor& tensor : stored) by_name[tensor.name] = &tensor;
   for (const auto& [name, tensor] : wanted) {
     if (!is_kept(tensor)) continue;
     const auto found = by_name.find(name);
@@ -80,7 +80,7 @@ void check_tensors(const fs::path& path, const std::vector<NamedTensor>& wanted,
                                          fmt::join(tensor.sizes(), ", ")));
     }
     const bool floats = tensor.scalar_type() == torch::kFloat32;
-    if (floats != (found->second->dtype == SafetensorsDtype::f32)) {
+    if (floats != (found->second->dtype == checkpoint::SafetensorsDtype::f32)) {
       fail_other_model(path, fmt::format("tensor \"{}\" has another type", excerpt(name)));
     }
     by_name.erase(found);
@@ -92,7 +92,7 @@ void check_tensors(const fs::path& path, const std::vector<NamedTensor>& wanted,
 }
 
 /// A value that is not finite was not written by us: save_model_files() refuses it.
-void copy_values(const SafetensorsFile& file, const NamedTensor& named) {
+void copy_values(const checkpoint::SafetensorsFile& file, const NamedTensor& named) {
   const torch::NoGradGuard no_grad;
   torch::Tensor tensor = named.tensor;
   if (tensor.scalar_type() == torch::kInt64) {
@@ -123,9 +123,9 @@ class RandomNumbersKept {
 };
 
 /// The weights of all layers, nested ones too.
-std::uint64_t planned_floats(const std::vector<LayerPlan>& layers) {
+std::uint64_t planned_floats(const std::vector<model::LayerPlan>& layers) {
   std::uint64_t sum = 0;
-  for (const LayerPlan& layer : layers) {
+  for (const model::LayerPlan& layer : layers) {
     sum += static_cast<std::uint64_t>(layer.weights) + planned_floats(layer.nested);
   }
   return sum;
@@ -144,7 +144,7 @@ void check_seal(const fs::path& folder, const Artefact& artefact) {
 void load_sealed(const fs::path& folder, Model& model) {
   const fs::path path = folder / kWeightsFile;
   const std::vector<NamedTensor> tensors = all_tensors(model);
-  const SafetensorsFile file = read_safetensors(
+  const checkpoint::SafetensorsFile file = checkpoint::read_safetensors(
       path, {.check = [&](const auto& stored) { check_tensors(path, tensors, stored); },
              .links = Links::refuse});
   for (const NamedTensor& named : tensors) {
@@ -165,7 +165,7 @@ bool save_model_files(const fs::path& folder, Model& model, Artefact artefact,
   const fs::path path = folder / kWeightsFile;
   AtomicFile weights(path);
   WeightsSeal seal;
-  write_safetensors(
+  checkpoint::write_safetensors(
       [&](std::string_view bytes) {
         weights.write(bytes);
         seal.bytes += bytes.size();
@@ -235,7 +235,7 @@ std::unique_ptr<Model> make_trained_model(const fs::path& folder, const Artefact
          (folder / kArtefactFile).string(), kWeightsFile);
   }
   const RandomNumbersKept kept;
-  auto model = make_layers(architecture.layers);
+  auto model = model::make_layers(architecture.layers);
   load_sealed(folder, *model);
   return model;
 }
@@ -250,9 +250,9 @@ std::unique_ptr<Model> make_script_model(const fs::path& folder, const Artefact&
     fail(ErrorCode::invalid, "{} is not the TorchScript file that the model of {} was trained from",
          script.string(), folder.string());
   }
-  auto model = load_torchscript(script.string());
+  auto model = model::load_torchscript(script.string());
   load_weights(folder, artefact, *model);
   return model;
 }
 
-}  // namespace cohort
+}  // namespace cohort::artefact

@@ -10,7 +10,7 @@
 #include "artefact/artefact.h"
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::artefact {
 
 /// The two files of a model in a folder, as one thing: writing them, checking that they belong
 /// together (the artefact is sealed with size and checksum of the weights), and making a model of
@@ -49,4 +49,4 @@ std::unique_ptr<Model> make_script_model(const std::filesystem::path& folder,
 /// The size and checksum of a whole file, which is read piece by piece.
 WeightsSeal seal_of(const std::filesystem::path& path, Links links);
 
-}  // namespace cohort
+}  // namespace cohort::artefact

@@ -9,7 +9,7 @@
 #include "bench/results.h"
 #include "bench/timing.h"
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 const std::vector<TimedSize> kSizes = {{1 << 10, 20000, 500},
@@ -113,4 +113,4 @@ Benchmark allreduce_benchmark(const BenchOptions& options) {
   return benchmark;
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

@@ -10,7 +10,7 @@
 #include "base/names.h"
 #include "bench/own_process.h"
 
-namespace cohort {
+namespace cohort::bench {
 
 void run_bench_worker(const std::vector<std::string>& words) {
   if (words.empty()) fail(ErrorCode::invalid, "usage: cohort bench worker sum|training|ps ...");
@@ -41,4 +41,4 @@ void await_children(int count, const std::string& words) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

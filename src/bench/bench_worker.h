@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::bench {
 
 /// What Cohort's own contenders, and the bare loop, do in a round: `cohort bench worker WORDS...`.
 /// It is hidden from --help. It is a program of its own like every peer: it is told by words what
@@ -33,4 +33,4 @@ void in_child(const std::string& name, const std::function<void()>& body);
 /// Waits for so many children. Throws Error(peer_lost) with `words` at the first that has failed.
 void await_children(int count, const std::string& words);
 
-}  // namespace cohort
+}  // namespace cohort::bench

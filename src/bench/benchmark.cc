@@ -13,7 +13,7 @@
 #include "bench/results.h"
 #include "kernel/kernel_report.h"
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 constexpr int kFewestRounds = 7;
@@ -164,7 +164,7 @@ void write_json(const std::string& path, const Benchmark& benchmark, const Bench
       {"quick", options.quick},
       {"reference", benchmark.contenders.front().label},
       {"metrics", rounds.results.to_json(benchmark.contenders.front().label)},
-      {"kernels", to_json(kernel_report())},
+      {"kernels", kernel::to_json(kernel::kernel_report())},
       {"left_out", reasons},
       {"notes", benchmark.notes},
       {"problems", rounds.problems},
@@ -183,7 +183,7 @@ int run_benchmark(Benchmark benchmark, const BenchOptions& wanted) {
     options.rounds = 1;
     say("quick: figures mean nothing");
   }
-  say("kernels: " + one_line(kernel_report()));
+  say("kernels: " + kernel::one_line(kernel::kernel_report()));
   for (const auto& one : benchmark.left_out) say("left out: " + one.reason);
   for (const auto& note : benchmark.notes) say(note);
 
@@ -206,4 +206,4 @@ int run_benchmark(Benchmark benchmark, const BenchOptions& wanted) {
   return rounds.reference_failed ? 1 : 0;
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

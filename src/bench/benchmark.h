@@ -8,7 +8,7 @@
 #include "bench/program_group.h"
 #include "bench/results.h"
 
-namespace cohort {
+namespace cohort::bench {
 
 /// `cohort bench`: Cohort and its peers do the same work, and what is told is how many times better
 /// Cohort is.
@@ -116,4 +116,4 @@ Benchmark ps_benchmark(const BenchOptions& options);
 /// Training with one checkpoint in 100 steps and without any, in turns: what checkpoints cost.
 Benchmark checkpoint_benchmark(const BenchOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::bench

@@ -11,7 +11,7 @@
 /// Benchmarks whose contenders are shell scripts that print how long they say they took: so every
 /// ratio is known before.
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 using testing::Contains;
@@ -170,4 +170,4 @@ TEST(RunBenchmark, AReferenceThatFailsIsAFailure) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::bench

@@ -5,7 +5,7 @@
 #include "bench/benchmark.h"
 #include "bench/peers.h"
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 constexpr int kWorkers = 2;
@@ -95,4 +95,4 @@ Benchmark checkpoint_benchmark(const BenchOptions& options) {
   return benchmark;
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

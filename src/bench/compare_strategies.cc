@@ -15,7 +15,7 @@
 #include "kernel/kernel_report.h"
 #include "kinds/strategy_table.h"
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -47,8 +47,8 @@ StrategyOptions pushing_deltas() {
 /// Every way there is, and some with more than defaults.
 std::vector<Contestant> contestants(std::int64_t workers) {
   std::vector<Contestant> all;
-  for (const StrategyWay& way : strategy_ways()) {
-    StrategyOptions options = options_of(way);
+  for (const kinds::StrategyWay& way : kinds::strategy_ways()) {
+    StrategyOptions options = kinds::options_of(way);
     if (way.traits.takes_quorum) options.quorum = std::max<std::int64_t>(1, workers - 1);
     all.push_back({way.title, options});
   }
@@ -105,9 +105,9 @@ void read_curves(Result& result) {
 /// Trains with one strategy. The job's own strategy is replaced as a whole, the rest of the job
 /// stays, but for servers where the strategy has none.
 Result run_one(const Contestant& contestant, const StrategiesOptions& options) {
-  Job job = load_job(options.job_file, options.overrides);
+  Job job = job::load_job(options.job_file, options.overrides);
   job.strategy = contestant.strategy;
-  if (!uses_servers(job.strategy.kind)) job.cluster.servers = 0;
+  if (!kinds::uses_servers(job.strategy.kind)) job.cluster.servers = 0;
   if (options.quick) {
     job.train.epochs = 0;
     job.train.steps = 4;
@@ -174,7 +174,8 @@ std::string json_of(const std::vector<Result>& results) {
                    {"wait_share", wait_share(summary)},
                    {"run_dir", summary.run_dir}});
   }
-  return Json{{"kernels", to_json(kernel_report())}, {"strategies", all}}.dump(2) + "\n";
+  return Json{{"kernels", kernel::to_json(kernel::kernel_report())}, {"strategies", all}}.dump(2) +
+         "\n";
 }
 
 std::string plot_of(const std::vector<Result>& results, const std::string& title) {
@@ -210,13 +211,13 @@ int compare_strategies(const StrategiesOptions& options) {
     fail(ErrorCode::invalid, "the folder {} exists already; name another one with --out",
          options.folder);
   }
-  const Job job = load_job(options.job_file, options.overrides);
+  const Job job = job::load_job(options.job_file, options.overrides);
   std::vector<Contestant> wanted = contestants(job.cluster.workers);
   std::erase_if(wanted, [&](const auto& one) { return !is_wanted(one, options.only); });
   if (wanted.empty()) {
     fail(ErrorCode::invalid, "--only {} names no strategy", fmt::join(options.only, " "));
   }
-  fmt::print("kernels: {}\n", one_line(kernel_report()));
+  fmt::print("kernels: {}\n", kernel::one_line(kernel::kernel_report()));
   std::vector<Result> results;
   for (const Contestant& contestant : wanted) results.push_back(run_one(contestant, options));
 
@@ -232,4 +233,4 @@ int compare_strategies(const StrategiesOptions& options) {
                                                                                                 : 1;
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::bench {
 
 /// The words of `cohort bench strategies JOB`.
 struct StrategiesOptions {
@@ -29,4 +29,4 @@ struct StrategiesOptions {
 /// load_job() throws.
 int compare_strategies(const StrategiesOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::bench

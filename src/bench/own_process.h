@@ -14,7 +14,7 @@
 /// What a measured program does to and knows of its own process. Header only: the peers are
 /// programs that link nothing of Cohort.
 
-namespace cohort {
+namespace cohort::bench {
 
 /// The cores this process may use, lowest first.
 inline std::vector<int> allowed_cores() {
@@ -61,4 +61,4 @@ inline std::int64_t peak_rss_bytes() {
   return 0;
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

@@ -10,7 +10,7 @@
 #include "base/unique_fd.h"
 #include "kernel/kernel_report.h"
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 /// Whatever the user's environment says: a worker has one core.
@@ -27,14 +27,14 @@ std::filesystem::path own_binary() {
 
 }  // namespace
 
-PeerSetting as_installed(const std::vector<Setting>& set_by_cohort) {
-  ProgramVariables variables = {{kMark, std::nullopt}};
-  for (const Setting& one : set_by_cohort) variables.push_back({one.name, std::nullopt});
+PeerSetting as_installed(const std::vector<kernel::Setting>& set_by_cohort) {
+  ProgramVariables variables = {{kernel::kMark, std::nullopt}};
+  for (const kernel::Setting& one : set_by_cohort) variables.push_back({one.name, std::nullopt});
   return {"", with_one_thread(variables), false};
 }
 
 const PeerSetting& as_installed() {
-  static const PeerSetting setting = as_installed(kernel_report().set);
+  static const PeerSetting setting = as_installed(kernel::kernel_report().set);
   return setting;
 }
 
@@ -101,4 +101,4 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

@@ -8,7 +8,7 @@
 #include "bench/program_group.h"
 #include "kernel/fast_settings.h"
 
-namespace cohort {
+namespace cohort::bench {
 
 /// Where `cohort bench` finds the programs it runs, and with which settings.
 ///
@@ -36,7 +36,7 @@ struct PeerSetting {
 /// that Cohort has: what Cohort set for this process (kernel/fast_settings.h) the other does not
 /// get.
 const PeerSetting& as_installed();
-PeerSetting as_installed(const std::vector<Setting>& set_by_cohort);
+PeerSetting as_installed(const std::vector<kernel::Setting>& set_by_cohort);
 const PeerSetting& tuned();
 
 /// The path of a program of bench/, or nothing where it was not built.
@@ -67,4 +67,4 @@ std::vector<std::string> joined(std::vector<std::string> first,
 /// used.
 int free_port();
 
-}  // namespace cohort
+}  // namespace cohort::bench

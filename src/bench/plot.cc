@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 // All lengths are in pixels of the picture; y grows downwards.
@@ -179,4 +179,4 @@ std::string to_svg(const std::string& title, const std::vector<Panel>& panels) {
   return svg + "</svg>\n";
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort::bench {
 
 /// Plots of a few curves, as SVG pictures. For strategies.svg of `cohort bench strategies`.
 
@@ -29,4 +29,4 @@ struct Panel {
 /// and none of Debian's for C++ writes SVG without a display or a daemon.
 std::string to_svg(const std::string& title, const std::vector<Panel>& panels);
 
-}  // namespace cohort
+}  // namespace cohort::bench

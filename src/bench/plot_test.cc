@@ -6,7 +6,7 @@
 
 /// Places are read from the text of the picture.
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 using testing::HasSubstr;
@@ -41,4 +41,4 @@ TEST(Plot, ACurveWithoutPointsIsStillInTheLegend) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::bench

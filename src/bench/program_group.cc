@@ -23,7 +23,7 @@
 #include "base/unique_fd.h"
 #include "bench/own_process.h"
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 /// What a program prints goes to memory: a pipe would have to be emptied while it is measured.
@@ -223,4 +223,4 @@ bool in_path(const std::string& name) {
   return false;
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort::bench {
 
 /// Programs that are measured: how they are run, and what becomes of them.
 ///
@@ -50,4 +50,4 @@ Finished run_together(const ProgramGroup& group);
 /// Whether a program of that name is in PATH.
 bool in_path(const std::string& name);
 
-}  // namespace cohort
+}  // namespace cohort::bench

@@ -12,7 +12,7 @@
 
 /// The programs are shell scripts.
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 using testing::ElementsAre;
@@ -88,4 +88,4 @@ TEST(InPath, FindsWhatIsThere) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::bench

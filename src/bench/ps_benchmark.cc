@@ -8,7 +8,7 @@
 #include "bench/results.h"
 #include "bench/timing.h"
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 const std::vector<TimedSize> kCallSizes = {
@@ -96,4 +96,4 @@ Benchmark ps_benchmark(const BenchOptions& options) {
   return benchmark;
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

@@ -11,7 +11,7 @@
 #include "server/door/run_server.h"
 #include "train/run/compute_threads.h"
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 // `cohort bench worker ps`: for each size a group of workers and servers is forked, as a launcher
@@ -30,42 +30,42 @@ struct Group {
 };
 
 /// Every push is added to the parameters at once.
-void serve(const Group& group, int server, Store& store) {
+void serve(const Group& group, int server, cluster::Store& store) {
   pin_to_core_of(group.workers + server, group.cores);
-  ServerOptions options;
+  server::ServerOptions options;
   options.server = server;
   options.rules.workers = group.workers;
-  options.rules.consistency = ShardRules::Consistency::async;
+  options.rules.consistency = server::ShardRules::Consistency::async;
   options.rules.optimizer.kind = "sgd";
   options.cores = static_cast<int>(group.cores.size());
   options.timeout = kTimeout;
-  run_server(options, store);
+  server::run_server(options, store);
 }
 
 /// Seconds of each of server_call_names(). Every worker makes the same calls; the first one's times
 /// count.
-void time_calls(const Group& group, int worker, const TimingPlan& plan, Store& store,
+void time_calls(const Group& group, int worker, const TimingPlan& plan, cluster::Store& store,
                 std::span<double> seconds) {
   pin_to_core_of(worker, group.cores);
-  ClientOptions options;
+  server::ClientOptions options;
   options.worker = worker;
   options.servers = group.servers;
   options.dense = plan.count;
   options.share_memory = group.memory;
   options.cores = static_cast<int>(group.cores.size());
   options.timeout = kTimeout;
-  ServerClient client(options, store);
+  server::ServerClient client(options, store);
   if (worker == 0) {
-    ServerModel zeros;
+    server::ServerModel zeros;
     zeros.dense.values.resize(plan.count);
     client.initialise(zeros);
   }
   std::ranges::fill(client.outgoing(), 1.0F);
-  Exchange push, pull, both;
+  server::Exchange push, pull, both;
   push.push = both.push = true;
   pull.pull = both.pull = true;
   push.lr = both.lr = -1;  // Minus minus one: a plain add.
-  const Exchange* const calls[] = {&push, &pull, &both};
+  const server::Exchange* const calls[] = {&push, &pull, &both};
   for (std::size_t call = 0; call < seconds.size(); ++call) {
     seconds[call] = seconds_per_call(plan.repeats, [&] { client.exchange(*calls[call]); });
   }
@@ -76,22 +76,22 @@ void time_calls(const Group& group, int worker, const TimingPlan& plan, Store& s
 /// Workers and servers in processes of their own; returns what worker 0 measured.
 std::vector<double> time_in_processes(const Group& group, const TimingPlan& plan) {
   const auto count = server_call_names().size();
-  const auto answer = SharedMemory::create(count * sizeof(double));
+  const auto answer = os::SharedMemory::create(count * sizeof(double));
   const std::span times(reinterpret_cast<double*>(answer.data()), count);
-  StoreServer rendezvous("127.0.0.1", 0);
+  cluster::StoreServer rendezvous("127.0.0.1", 0);
   const auto connect = [&] {
-    return TcpStore("127.0.0.1", rendezvous.port(), Deadline::in_seconds(kTimeoutSeconds));
+    return cluster::TcpStore("127.0.0.1", rendezvous.port(), Deadline::in_seconds(kTimeoutSeconds));
   };
   for (int server = 0; server < group.servers; ++server) {
     in_child(fmt::format("process {}", server), [&] {
-      keep_large_blocks();  // As every process of a run does.
+      training::keep_large_blocks();  // As every process of a run does.
       auto store = connect();
       serve(group, server, store);
     });
   }
   for (int worker = 0; worker < group.workers; ++worker) {
     in_child(fmt::format("process {}", worker), [&] {
-      keep_large_blocks();
+      training::keep_large_blocks();
       auto store = connect();
       std::vector<double> own(count);
       time_calls(group, worker, plan, store, own);
@@ -123,4 +123,4 @@ void run_ps_worker(const std::vector<std::string>& words) {
   line.print();
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

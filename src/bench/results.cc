@@ -9,7 +9,7 @@
 #include "base/fail.h"
 #include "bench/timing.h"
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 Spread spread_of(const std::vector<double>& values) {
@@ -182,4 +182,4 @@ std::string format_table(const Results& results, const std::string& reference) {
   return text;
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

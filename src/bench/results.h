@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::bench {
 
 /// From values of rounds to figures: the spread of each contender, the ratios between them, the
 /// table for people and the JSON for programs.
@@ -78,4 +78,4 @@ std::string size_name(std::size_t bytes);
 /// many times better `reference` is than it.
 std::string format_table(const Results& results, const std::string& reference);
 
-}  // namespace cohort
+}  // namespace cohort::bench

@@ -10,7 +10,7 @@
 /// Values of rounds that are made up, and the medians, ratios, table and JSON that must come of
 /// them.
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 using testing::ElementsAre;
@@ -107,4 +107,4 @@ TEST(Table, HasALinePerContenderWithTheRatioOfTheOthersOnly) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::bench

@@ -14,7 +14,7 @@
 #include "collective/host/host_reduction.h"
 #include "os/memory.h"
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 // `cohort bench worker sum`: for each size all ranks are forked, bound to a core, and make the same
@@ -24,7 +24,7 @@ constexpr double kSumTimeoutSeconds = 60;
 
 /// One rank's part in timing one size. Returns the seconds of a sum.
 using RankTiming =
-    std::function<double(int rank, int world, const TimingPlan&, const SharedMemory&)>;
+    std::function<double(int rank, int world, const TimingPlan&, const os::SharedMemory&)>;
 
 /// A way to sum: how much shared memory all its ranks need, and what each of them does.
 struct SumContestant {
@@ -74,12 +74,12 @@ std::size_t bare_bytes(int world, std::size_t count) {
 
 /// Nothing that sums between processes can be faster: no copy, no system call, and every rank adds
 /// its part where the first array already is.
-double time_bare(int rank, int world, const TimingPlan& plan, const SharedMemory& memory) {
+double time_bare(int rank, int world, const TimingPlan& plan, const os::SharedMemory& memory) {
   pin_to_core_of(rank);
   SpinBarrier barrier(rank, world, memory.data());
   auto* arrays = reinterpret_cast<float*>(memory.data() + kBarrierBytes);
   const auto array = [&](int of) { return arrays + static_cast<std::size_t>(of) * plan.count; };
-  const Segment mine = segment_of(plan.count, world, rank);
+  const collective::Segment mine = collective::segment_of(plan.count, world, rank);
   const auto sum = [&] {
     barrier.wait();
     for (int peer = 1; peer < world; ++peer) {
@@ -98,16 +98,16 @@ double time_bare(int rank, int world, const TimingPlan& plan, const SharedMemory
 // ---- Cohort
 
 std::size_t cohort_bytes(int world, std::size_t count) {
-  return HostReduction::bytes_needed({world, count, 0});
+  return collective::HostReduction::bytes_needed({world, count, 0});
 }
 
 /// HostReduction, by which all-reduce in place sums gradients in a training, without the update.
 /// The arrays lie where it wants them, as they do in a training.
-double time_cohort(int rank, int world, const TimingPlan& plan, const SharedMemory& memory) {
-  const auto policy = WaitPolicy::for_ranks(world, static_cast<int>(allowed_cores().size()));
+double time_cohort(int rank, int world, const TimingPlan& plan, const os::SharedMemory& memory) {
+  const auto policy = os::WaitPolicy::for_ranks(world, static_cast<int>(allowed_cores().size()));
   pin_to_core_of(rank);
-  HostReduction reduction(rank, {world, plan.count, 0}, {memory.data(), memory.size()}, PeerWatch(),
-                          policy);
+  collective::HostReduction reduction(rank, {world, plan.count, 0}, {memory.data(), memory.size()},
+                                      os::PeerWatch(), policy);
   const auto deadline = Deadline::in_seconds(kSumTimeoutSeconds);
   const auto sum = [&] { reduction.all_reduce(plan.count, deadline); };
   const auto own = reduction.contribution(rank);
@@ -122,8 +122,8 @@ double time_cohort(int rank, int world, const TimingPlan& plan, const SharedMemo
 
 /// Runs every rank in a process of its own; returns what rank 0 measured.
 double time_sums(const SumContestant& contestant, int world, const TimingPlan& plan) {
-  const auto memory = SharedMemory::create(contestant.bytes_needed(world, plan.count));
-  const auto answer = SharedMemory::create(sizeof(double));
+  const auto memory = os::SharedMemory::create(contestant.bytes_needed(world, plan.count));
+  const auto answer = os::SharedMemory::create(sizeof(double));
   for (int rank = 0; rank < world; ++rank) {
     in_child(fmt::format("rank {}", rank), [&] {
       const double seconds = contestant.time(rank, world, plan, memory);
@@ -148,4 +148,4 @@ void run_sum_worker(const std::vector<std::string>& words) {
   print_sums(plans, seconds);
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

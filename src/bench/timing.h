@@ -19,7 +19,7 @@
 ///
 /// The value is the seconds of one call as rank or worker 0 saw it.
 
-namespace cohort {
+namespace cohort::bench {
 
 /// The middle value; of an even number of values the mean of the two in the middle. Throws
 /// std::logic_error where there is none.
@@ -150,4 +150,4 @@ inline void add_call(TimingLine& line, const std::string& call, const TimingPlan
   line.add(call + " " + std::to_string(plan.count * sizeof(float)), seconds);
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

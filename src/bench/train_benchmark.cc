@@ -8,7 +8,7 @@
 #include "bench/own_process.h"
 #include "bench/peers.h"
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 // Who takes part with how many workers:
@@ -221,4 +221,4 @@ Benchmark start_benchmark(const BenchOptions& options) {
   return benchmark;
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

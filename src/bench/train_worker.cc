@@ -15,7 +15,7 @@
 #include "bench/timing.h"
 #include "os/memory.h"
 
-namespace cohort {
+namespace cohort::bench {
 namespace {
 
 // `cohort bench worker training`: one training by the public door of the library, cohort::train(),
@@ -39,7 +39,7 @@ constexpr int kMostWorkers = 64;
 class StepStamps {
  public:
   explicit StepStamps(int steps)
-      : steps_(steps), memory_(SharedMemory::create(sizeof(Table) + bytes_of(kMostWorkers))) {}
+      : steps_(steps), memory_(os::SharedMemory::create(sizeof(Table) + bytes_of(kMostWorkers))) {}
 
   /// The loss of a worker's next step is being computed, in the worker's process.
   void stamp() {
@@ -74,7 +74,7 @@ class StepStamps {
   }
 
   int steps_;
-  SharedMemory memory_;
+  os::SharedMemory memory_;
   // Of this process: who it is (another process's copy of this object has another), its row and the
   // next step in it.
   pid_t owner_ = 0;
@@ -230,4 +230,4 @@ void run_train_worker(const std::vector<std::string>& words) {
   fmt::print("{}\n", line.dump());
 }
 
-}  // namespace cohort
+}  // namespace cohort::bench

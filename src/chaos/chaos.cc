@@ -15,7 +15,7 @@
 #include "chaos/round.h"
 #include "chaos/watch/leftovers.h"
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 constexpr int kEventsInRound = 3;
@@ -96,4 +96,4 @@ int run_chaos(const ChaosOptions& options) {
   return all_violations(rounds).empty() ? 0 : 1;
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -2,7 +2,7 @@
 
 #include "chaos/chaos_options.h"
 
-namespace cohort {
+namespace cohort::chaos {
 
 /// Trainings under faults, and the proof that nothing is lost by them.
 ///
@@ -45,4 +45,4 @@ int run_chaos(const ChaosOptions& options);
 /// and writes goodput.json into the folder. Returns the exit code: 1 where a run did not survive.
 int run_goodput(const ChaosOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -8,7 +8,7 @@
 
 #include "base/names.h"
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 /// Steps between two averages: few enough that a round has many averages to disturb.
@@ -16,10 +16,12 @@ constexpr std::int64_t kAveragedSteps = 8;
 
 /// A row of the table of strategies with the settings that make a job train so. A quorum is one
 /// less than all, so that there is always somebody who comes late.
-TestedStrategy tested(const StrategyWay& way, const ClusterSize& size) {
+TestedStrategy tested(const kinds::StrategyWay& way, const ClusterSize& size) {
   const int servers = way.traits.uses_servers ? std::max(1, size.servers) : 0;
-  TestedStrategy strategy{
-      .name = way.name, .settings = settings_of(way), .servers = servers, .traits = way.traits};
+  TestedStrategy strategy{.name = way.name,
+                          .settings = kinds::settings_of(way),
+                          .servers = servers,
+                          .traits = way.traits};
   strategy.settings.push_back(fmt::format("cluster.servers={}", servers));
   if (way.traits.takes_quorum) {
     strategy.settings.push_back(fmt::format("strategy.quorum={}", std::max(1, size.workers - 1)));
@@ -54,7 +56,7 @@ std::vector<TestedStrategy> forms_of_allreduce(const TestedStrategy& strategy) {
 
 std::vector<TestedStrategy> all_tested_strategies(const ClusterSize& size) {
   std::vector<TestedStrategy> all;
-  for (const StrategyWay& way : strategy_ways()) {
+  for (const kinds::StrategyWay& way : kinds::strategy_ways()) {
     const TestedStrategy strategy = tested(way, size);
     if (way.kind == "allreduce") {
       std::ranges::move(forms_of_allreduce(strategy), std::back_inserter(all));
@@ -101,4 +103,4 @@ std::vector<std::string> train_words(const ChaosOptions& options, const TestedSt
   return words;
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

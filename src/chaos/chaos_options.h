@@ -7,7 +7,7 @@
 
 #include "kinds/strategy_table.h"
 
-namespace cohort {
+namespace cohort::chaos {
 
 /// What is tested, and how hard: the options of a session, the strategies it takes turns with, and
 /// the words by which one of them is trained.
@@ -24,7 +24,7 @@ struct TestedStrategy {
   std::vector<std::string> settings;  ///< As `cohort train --set` takes them.
   int servers = 0;
   /// What the strategy promises; which checks apply follows from it.
-  StrategyTraits traits = {};
+  kinds::StrategyTraits traits = {};
   /// How many of a worker's steps one push to the servers stands for.
   std::int64_t steps_per_push = 1;
   /// Trains not the user's job but one whose model tells how far it was moved; see movement.h.
@@ -70,4 +70,4 @@ std::vector<std::string> train_words(const ChaosOptions& options, const TestedSt
                                      const std::filesystem::path& run_dir,
                                      const std::vector<std::string>& more);
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -10,7 +10,7 @@
 #include "chaos/watch/run_watch.h"
 #include "checkpoint/safetensors.h"
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 constexpr double kParameterTolerance = 1e-4;
@@ -59,15 +59,15 @@ std::int64_t applied_or_told(const nlohmann::json& shard) {
 }  // namespace
 
 double largest_difference(const std::filesystem::path& one, const std::filesystem::path& other) {
-  const SafetensorsFile left = read_safetensors(one);
-  const SafetensorsFile right = read_safetensors(other);
+  const checkpoint::SafetensorsFile left = checkpoint::read_safetensors(one);
+  const checkpoint::SafetensorsFile right = checkpoint::read_safetensors(other);
   if (left.tensors().size() != right.tensors().size()) {
     fail(ErrorCode::corrupt, "{} has {} tensors and {} has {}", one.string(), left.tensors().size(),
          other.string(), right.tensors().size());
   }
   double largest = 0;
-  for (const StoredTensor& tensor : left.tensors()) {
-    if (tensor.dtype != SafetensorsDtype::f32) continue;
+  for (const checkpoint::StoredTensor& tensor : left.tensors()) {
+    if (tensor.dtype != checkpoint::SafetensorsDtype::f32) continue;
     const auto values = left.floats(tensor.name);
     const auto others = right.floats(tensor.name);
     if (values.size() != others.size()) {
@@ -168,4 +168,4 @@ std::vector<std::string> differences(const TestedStrategy& strategy, const Finis
   return found;
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -9,7 +9,7 @@
 
 #include "chaos/chaos_options.h"
 
-namespace cohort {
+namespace cohort::chaos {
 
 /// What faults did to the result of a run, found by comparison with a run of the same job and
 /// strategy that was left alone, the *quiet* run.
@@ -65,4 +65,4 @@ std::vector<std::string> shard_disagreements(const nlohmann::json& summary,
 /// lacks a tensor of `one` or has it in another size.
 double largest_difference(const std::filesystem::path& one, const std::filesystem::path& other);
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -12,7 +12,7 @@
 /// Runs are made up: a folder with metrics.jsonl and a model file, and a summary in memory. Every
 /// kind of loss is planted in one of them, and the sentence that must tell of it is looked for.
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 using testing::ElementsAre;
@@ -26,10 +26,10 @@ class ChecksTest : public testing::Test {
         .run_dir = folder_.path() / name,
         .summary = {{"status", "completed"}, {"steps", 3}, {"samples", 30}, {"accuracy", 0.9}}};
     create_folder(result.run_dir);
-    const TensorView tensor{.name = "w",
-                            .shape = {static_cast<std::int64_t>(parameters.size())},
-                            .values = std::span<const float>(parameters)};
-    write_safetensors(result.run_dir / "model.safetensors", std::span(&tensor, 1));
+    const checkpoint::TensorView tensor{.name = "w",
+                                        .shape = {static_cast<std::int64_t>(parameters.size())},
+                                        .values = std::span<const float>(parameters)};
+    checkpoint::write_safetensors(result.run_dir / "model.safetensors", std::span(&tensor, 1));
     log(result, {1, 2, 3});
     return result;
   }
@@ -146,4 +146,4 @@ TEST_F(ChecksTest, StepsThatAreMissingOrTwiceAreFound) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::chaos

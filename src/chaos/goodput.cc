@@ -16,7 +16,7 @@
 #include "chaos/watch/run_watch.h"
 #include "chaos/watch/training_process.h"
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 using namespace std::chrono_literals;
@@ -193,4 +193,4 @@ int run_goodput(const ChaosOptions& options) {
   return survived ? 0 : 1;
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -10,7 +10,7 @@
 #include "chaos/watch/disturbed_run.h"
 #include "checkpoint/safetensors.h"
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 constexpr int kFeatures = 255;
@@ -54,8 +54,8 @@ workers = {}
 
 /// Of its only layer, whose bias is left out: that one has a gradient and learns.
 std::vector<float> weights_of(const std::filesystem::path& model) {
-  const SafetensorsFile file = read_safetensors(model);
-  for (const StoredTensor& tensor : file.tensors()) {
+  const checkpoint::SafetensorsFile file = checkpoint::read_safetensors(model);
+  for (const checkpoint::StoredTensor& tensor : file.tensors()) {
     if (!tensor.name.ends_with("weight")) continue;
     const auto values = file.floats(tensor.name);
     return {values.begin(), values.end()};
@@ -110,4 +110,4 @@ double MovementJob::steps_moved(const std::filesystem::path& model) {
   return 1 + steps_between(first_weights(), weights_of(model), kFactor);
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

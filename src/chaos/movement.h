@@ -7,7 +7,7 @@
 
 #include "chaos/chaos_options.h"
 
-namespace cohort {
+namespace cohort::chaos {
 
 /// A job whose model tells how far it was moved. All inputs are 0, so the gradient of its weights
 /// is 0 too, and nothing but weight decay changes them: n steps multiply them by (1 - lr *
@@ -45,4 +45,4 @@ class MovementJob {
 double steps_between(const std::vector<float>& before, const std::vector<float>& after,
                      double factor);
 
-}  // namespace cohort
+}  // namespace cohort::chaos

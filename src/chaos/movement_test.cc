@@ -9,7 +9,7 @@
 /// The arithmetic, and the job that is written; that such a job moves as far as it says is for
 /// `ctest -R chaos`, which trains it.
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 constexpr double kFactor = 0.999;
@@ -48,4 +48,4 @@ TEST(Movement, TheJobKeepsWhatTheUserSaysOfTheCluster) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::chaos

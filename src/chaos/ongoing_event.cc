@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 bool is_lost(const Victim& victim) {
@@ -46,7 +46,7 @@ Victim choose_victim(TaskRole role, const FaultEvent& event, const std::vector<S
 
 }  // namespace
 
-std::string names_of(const std::vector<Victim>& victims) {
+std::string victim_names(const std::vector<Victim>& victims) {
   std::string names;
   for (const Victim& victim : victims) {
     names += fmt::format("{}{} {}", names.empty() ? "" : " and ", victim.role, victim.number);
@@ -107,4 +107,4 @@ void OngoingEvent::forget_those_who_ended(const RunWatch& watch) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

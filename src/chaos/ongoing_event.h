@@ -10,7 +10,7 @@
 #include "chaos/faults/fault_schedule.h"
 #include "chaos/watch/run_watch.h"
 
-namespace cohort {
+namespace cohort::chaos {
 
 /// An event while it goes on: whom it is done to, and what the run's own files have told of it so
 /// far. All of it is a function of what RunWatch has read; nothing here touches a process.
@@ -25,7 +25,7 @@ struct Victim {
 };
 
 /// "worker 1 and server 0".
-std::string names_of(const std::vector<Victim>& victims);
+std::string victim_names(const std::vector<Victim>& victims);
 
 /// Whether a line of the history tells of a task with the victim's role and number. Such a task may
 /// have had several processes, one after the other, so it need not be the victim's own loss.
@@ -63,4 +63,4 @@ struct OngoingEvent {
   void forget_those_who_ended(const RunWatch& watch);
 };
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -8,7 +8,7 @@
 
 /// A history is written line by line, as a launcher would, and looked at after each.
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 class OngoingEventTest : public testing::Test {
@@ -72,11 +72,11 @@ TEST_F(OngoingEventTest, WhoHadDoneItsWorkIsForgottenUnlessItWasLost) {
   ended("server", 1, 13);
   look();
   event_.forget_those_who_ended(watch_);
-  EXPECT_EQ(names_of(event_.victims), "worker 1 and worker 2");
+  EXPECT_EQ(victim_names(event_.victims), "worker 1 and worker 2");
   ended("worker", 1, 11);
   look();
   event_.forget_those_who_ended(watch_);
-  EXPECT_EQ(names_of(event_.victims), "worker 2");
+  EXPECT_EQ(victim_names(event_.victims), "worker 2");
 }
 
 TEST_F(OngoingEventTest, ALossIsExplainedByOneEventOnly) {
@@ -90,9 +90,9 @@ TEST_F(OngoingEventTest, ALossIsExplainedByOneEventOnly) {
 }
 
 TEST(Victims, AreNamed) {
-  EXPECT_EQ(names_of({{.role = "worker", .number = 1}, {.role = "server", .number = 0}}),
+  EXPECT_EQ(victim_names({{.role = "worker", .number = 1}, {.role = "server", .number = 0}}),
             "worker 1 and server 0");
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::chaos

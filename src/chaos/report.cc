@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -182,4 +182,4 @@ std::string report_json(const ChaosOptions& options, const std::string& replay,
   return all.dump(2) + "\n";
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

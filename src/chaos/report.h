@@ -5,7 +5,7 @@
 
 #include "chaos/round.h"
 
-namespace cohort {
+namespace cohort::chaos {
 
 /// What a session found, for people (tables and a last line) and for programs (chaos.json). All are
 /// pure functions of the rounds so far, so that they can be called after each round.
@@ -35,4 +35,4 @@ std::string report_json(const ChaosOptions& options, const std::string& replay,
 /// Of all rounds, with the round they were found in.
 std::vector<std::string> all_violations(const std::vector<RoundResult>& rounds);
 
-}  // namespace cohort
+}  // namespace cohort::chaos

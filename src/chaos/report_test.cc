@@ -7,7 +7,7 @@
 
 /// Reports of rounds that are made up.
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 using testing::AllOf;
@@ -74,4 +74,4 @@ TEST(Report, JsonHasSeedCommandAndEveryEvent) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::chaos

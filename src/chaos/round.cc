@@ -15,7 +15,7 @@
 #include "chaos/ongoing_event.h"
 #include "chaos/watch/disturbed_run.h"
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 /// So many that a fault is likely to hit one, and that there is always one to go back to.
@@ -108,7 +108,7 @@ class Round {
     }
     // Whoever was not killed here crashes by itself.
     if (event.fault == Fault::meanwhile) going_.victims.push_back(planted_victim(event, size_));
-    result.target = names_of(going_.victims);
+    result.target = victim_names(going_.victims);
     if (event.fault == Fault::slow_disk) disk_by_ = Deadline::in_seconds(options_.slow_seconds);
     return true;
   }
@@ -154,7 +154,7 @@ class Round {
               .line = watch_.history_lines(),
               .checkpoint = watch_.checkpoint_step(),
               .victims = std::move(victims)};
-    result.target = names_of(going_.victims);
+    result.target = victim_names(going_.victims);
     result.step = going_.step;
   }
 
@@ -219,7 +219,7 @@ class Round {
     if (second.loss || !run_.over()) return;
     if (first.loss && watch_.group_after(first.loss->line)) check_never_fired(second);
     going_.victims.pop_back();
-    result.target = names_of(going_.victims);
+    result.target = victim_names(going_.victims);
     result.recovered = run_.ended_well();
     result.recovery_seconds = going_.progress_seconds.value_or(0);
   }
@@ -258,7 +258,7 @@ class Round {
   /// The history must name every victim, with the cause that it really had.
   void check_culprit(const Victim& victim, const std::string& what) {
     if (!victim.loss) {
-      violation(fmt::format("{}: history.jsonl does not name {}", what, names_of({victim})));
+      violation(fmt::format("{}: history.jsonl does not name {}", what, victim_names({victim})));
     } else if (victim.loss->cause.find(victim.words) == std::string::npos) {
       violation(fmt::format("{}: the cause is said to be: {}", what, victim.loss->cause));
     }
@@ -346,4 +346,4 @@ RoundResult run_round(const ChaosOptions& options, const RoundPlan& plan, const 
   return result;
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -7,7 +7,7 @@
 #include "chaos/checks.h"
 #include "chaos/faults/fault_schedule.h"
 
-namespace cohort {
+namespace cohort::chaos {
 
 class MovementJob;
 
@@ -63,4 +63,4 @@ FinishedRun run_quietly(const ChaosOptions& options, const TestedStrategy& strat
 RoundResult run_round(const ChaosOptions& options, const RoundPlan& plan, const FinishedRun& quiet,
                       MovementJob* movement = nullptr);
 
-}  // namespace cohort
+}  // namespace cohort::chaos

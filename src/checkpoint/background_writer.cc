@@ -10,7 +10,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 /// Signals are for threads that may be waiting for them.
@@ -100,4 +100,4 @@ void BackgroundWriter::run() {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

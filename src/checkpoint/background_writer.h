@@ -11,7 +11,7 @@
 
 #include "base/deadline.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 
 /// A thread that writes one thing at a time while the owner goes on. It leaves the processor and
 /// the disk to others where they want them. Started with the first job, so that a process that
@@ -58,4 +58,4 @@ class BackgroundWriter {
   std::thread thread_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

@@ -14,7 +14,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 Deadline soon() {
@@ -111,4 +111,4 @@ TEST(BackgroundWriter, TheThreadStepsBackAndTheOwnerDoesNot) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::checkpoint

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 /// Room for more than a million pieces of work that wait to be done again.
@@ -71,4 +71,4 @@ SafetensorsFile Checkpoint::tensors(const std::string& file,
   return read_safetensors(path_ / file, expected);
 }
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

@@ -10,7 +10,7 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 
 /// What the file with a checkpoint's text is called.
 inline constexpr const char* kStateName = "state.json";
@@ -75,4 +75,4 @@ class Checkpoint {
   std::string state_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

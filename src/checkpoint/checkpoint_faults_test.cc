@@ -13,7 +13,7 @@
 #include "base/failpoint.h"
 #include "checkpoint/checkpoint_test_support.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 using testing::Contains;
@@ -185,4 +185,4 @@ TEST_F(FullDisk, ANameThatIsTakenIsAnErrorAndLeavesTheRest) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::checkpoint

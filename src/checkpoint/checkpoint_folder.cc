@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "checkpoint/new_folder.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
@@ -159,4 +159,4 @@ CheckpointFolder::Newest CheckpointFolder::newest(std::uint64_t most_bytes) cons
   return newest;
 }
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

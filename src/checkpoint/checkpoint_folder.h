@@ -9,7 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_parts.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 
 /// How a checkpoint is written, so that whatever happens, one that is whole can be found.
 ///
@@ -95,4 +95,4 @@ class CheckpointFolder {
   std::int64_t keep_;  // How many to keep, at least 2.
 };
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

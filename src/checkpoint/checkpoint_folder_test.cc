@@ -9,7 +9,7 @@
 #include "base/mutate_test_support.h"
 #include "checkpoint/checkpoint_test_support.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 using testing::ElementsAre;
@@ -220,4 +220,4 @@ TEST_F(CheckpointFolderTest, ANameWithANegativeStepIsNoCheckpoint) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::checkpoint

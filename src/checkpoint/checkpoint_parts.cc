@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "checkpoint/new_folder.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
@@ -118,4 +118,4 @@ std::vector<Manifest::File> take_reports(const fs::path& folder, const OtherPart
   return files;
 }
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

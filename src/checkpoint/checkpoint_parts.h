@@ -11,7 +11,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/new_folder.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 
 /// A checkpoint that several tasks write together, each its own files, and one of them commits.
 ///
@@ -60,4 +60,4 @@ std::vector<Manifest::File> take_reports(const std::filesystem::path& folder,
                                          const OtherParts& others,
                                          const std::function<bool()>& is_gone);
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

@@ -13,7 +13,7 @@
 #include "base/failpoint.h"
 #include "checkpoint/checkpoint_test_support.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 using testing::AllOf;
@@ -282,4 +282,4 @@ INSTANTIATE_TEST_SUITE_P(All, PartRecipe,
                                          "checkpoint.report"));
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::checkpoint

@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "checkpoint/checkpoint_folder.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 
 /// What was thrown, if anything.
 inline std::optional<Error> error_of(const std::function<void()>& act) {
@@ -79,4 +79,4 @@ class CheckpointFolderTest : public testing::Test {
   CheckpointFolder folder_{temporary_.path() / "checkpoints"};
 };
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

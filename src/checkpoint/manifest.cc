@@ -16,7 +16,7 @@
 #include "base/files.h"
 #include "base/json.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -197,4 +197,4 @@ void CheckedFile::sync() {
   if (::fsync(fd_.get()) != 0) fail_errno("cannot sync " + path_.string());
 }
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

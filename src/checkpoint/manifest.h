@@ -10,7 +10,7 @@
 
 #include "base/unique_fd.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 
 /// What must be in a checkpoint for it to be whole: names, sizes and checksums of all its files, in
 /// one file more, manifest.json; docs/checkpoints.md shows one. This file has both directions:
@@ -74,4 +74,4 @@ class CheckedFile {
   Manifest::File written_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

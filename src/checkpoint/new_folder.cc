@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "base/integers.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
@@ -118,4 +118,4 @@ void remove_folder(const fs::path& folder) {
   if (failed) fail_errno("cannot remove " + leftover.string(), failed.value());
 }
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-namespace cohort {
+namespace cohort::checkpoint {
 
 /// One attempt to fill a folder, by a task alone or by several together. Tasks form groups, one
 /// after the other; the attempts of a group are numbered.
@@ -65,4 +65,4 @@ bool is_joint_since(const std::string& name, const JointAttempt& attempt);
 /// Removes a folder so that it never stands there under its own name with a part of its files.
 void remove_folder(const std::filesystem::path& folder);
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

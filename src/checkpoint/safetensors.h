@@ -14,7 +14,7 @@
 
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 
 /// The safetensors format, which other programs read and write too. Numbers are little endian:
 ///
@@ -141,4 +141,4 @@ class SafetensorsSource {
 SafetensorsFile read_safetensors(const std::filesystem::path& path,
                                  const SafetensorsExpectation& expected = {});
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

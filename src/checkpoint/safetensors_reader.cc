@@ -11,7 +11,7 @@
 #include "base/memory_room.h"
 #include "checkpoint/safetensors.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 using Json = nlohmann::json;
@@ -227,4 +227,4 @@ std::vector<T> SafetensorsFile::copy_of(const StoredTensor& stored) const {
   return values;
 }
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

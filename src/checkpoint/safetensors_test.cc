@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "checkpoint/checkpoint_test_support.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 using testing::ElementsAre;
@@ -264,4 +264,4 @@ TEST_F(Safetensors, AFlippedHeaderIsCorruptOrStillInBounds) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::checkpoint

@@ -9,7 +9,7 @@
 #include "base/integers.h"
 #include "checkpoint/safetensors.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are written as they stand");
@@ -105,4 +105,4 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
   file.commit();
 }
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

@@ -8,7 +8,7 @@
 #include "base/integers.h"
 #include "base/json.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 constexpr std::string_view kShardPrefix = "shard/";
@@ -245,4 +245,4 @@ void ShardedTensors::read(const std::string& name, ShardRange range,
   read_values(name, range, into, SafetensorsDtype::i64);
 }
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

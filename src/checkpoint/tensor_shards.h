@@ -7,7 +7,7 @@
 
 #include "checkpoint/checkpoint.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 
 /// Tensors of which several tasks each hold a part.
 ///
@@ -103,4 +103,4 @@ class ShardedTensors {
   std::vector<std::pair<std::string, Full>> tensors_;  // By name.
 };
 
-}  // namespace cohort
+}  // namespace cohort::checkpoint

@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "checkpoint/checkpoint_test_support.h"
 
-namespace cohort {
+namespace cohort::checkpoint {
 namespace {
 
 using testing::AllOf;
@@ -192,4 +192,4 @@ TEST_F(TensorShards, AWriterIsToldWhatItsShardsLack) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::checkpoint

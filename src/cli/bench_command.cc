@@ -10,7 +10,7 @@
 #include "bench/compare_strategies.h"
 #include "cli/command.h"
 
-namespace cohort {
+namespace cohort::cli {
 namespace {
 
 constexpr const char* kBenchFooter = R"(
@@ -30,7 +30,7 @@ Every contender is run in turn, round by round, on the same cores; docs/benchmar
 struct NamedBenchmark {
   const char* name;
   const char* summary;
-  Benchmark (*make)(const BenchOptions& options);
+  bench::Benchmark (*make)(const bench::BenchOptions& options);
   bool takes_builds = true;  ///< --against
   bool has_python = false;   ///< --python
 };
@@ -38,24 +38,25 @@ struct NamedBenchmark {
 /// Where only stretches of Cohort's own training are compared, another build has no place; and only
 /// trainings have a peer in Python.
 constexpr NamedBenchmark kBenchmarks[] = {
-    {"allreduce", "Sums between processes: Cohort, Open MPI, Gloo", allreduce_benchmark},
-    {"train", "Training: Cohort, PyTorch DDP, LibTorch loops, MPI", train_benchmark, true, true},
-    {"ps", "Pushes and pulls: Cohort's parameter server, plain gRPC", ps_benchmark},
-    {"checkpoint", "Training with checkpoints and without: what they cost", checkpoint_benchmark,
-     false},
-    {"start", "From the command to the end of the first step", start_benchmark, true, true},
+    {"allreduce", "Sums between processes: Cohort, Open MPI, Gloo", bench::allreduce_benchmark},
+    {"train", "Training: Cohort, PyTorch DDP, LibTorch loops, MPI", bench::train_benchmark, true,
+     true},
+    {"ps", "Pushes and pulls: Cohort's parameter server, plain gRPC", bench::ps_benchmark},
+    {"checkpoint", "Training with checkpoints and without: what they cost",
+     bench::checkpoint_benchmark, false},
+    {"start", "From the command to the end of the first step", bench::start_benchmark, true, true},
 };
 
 /// The words of all of `cohort bench`: only one of its subcommands is called, so they share
 /// options.
 struct BenchWords {
   CLI::App* app = nullptr;
-  BenchOptions options;
-  StrategiesOptions strategies;
+  bench::BenchOptions options;
+  bench::StrategiesOptions strategies;
   std::vector<std::string> worker;
 };
 
-void configure_strategies(CLI::App& app, StrategiesOptions& options) {
+void configure_strategies(CLI::App& app, bench::StrategiesOptions& options) {
   app.add_option("JOB", options.job_file, "The job file (TOML)")->required();
   add_set_option(app, options.overrides, "Set any key of the job: --set cluster.workers=4");
   app.add_option("--only", options.only, "Only strategies whose name has one of these words");
@@ -97,17 +98,17 @@ void configure_bench(CLI::App& app, BenchWords& words) {
 /// A benchmark's worker sets up nothing: it has what whoever started it has set for it.
 int run_bench(const BenchWords& words) {
   if (words.app->got_subcommand("worker")) {
-    run_bench_worker(words.worker);
+    bench::run_bench_worker(words.worker);
     return 0;
   }
   if (words.app->got_subcommand("strategies")) {
     use_fast_kernels();
-    return compare_strategies(words.strategies);
+    return bench::compare_strategies(words.strategies);
   }
   use_fast_kernels(1);  // What Cohort and its tuned peers then inherit.
   for (const auto& benchmark : kBenchmarks) {
     if (!words.app->got_subcommand(benchmark.name)) continue;
-    return run_benchmark(benchmark.make(words.options), words.options);
+    return bench::run_benchmark(benchmark.make(words.options), words.options);
   }
   fail(ErrorCode::invalid, "cohort bench needs the name of a benchmark");
 }
@@ -122,4 +123,4 @@ Command bench_command() {
           .run = [words] { return run_bench(*words); }};
 }
 
-}  // namespace cohort
+}  // namespace cohort::cli

@@ -12,7 +12,7 @@
 #include "cli/command.h"
 #include "job/job_file.h"
 
-namespace cohort {
+namespace cohort::cli {
 namespace {
 
 constexpr const char* kChaosFooter = R"(Examples:
@@ -33,7 +33,7 @@ constexpr std::int64_t kServers = 2;
 
 /// The words of `cohort chaos`; `options` has those that chaos/ takes as they are.
 struct ChaosWords {
-  ChaosOptions options;
+  chaos::ChaosOptions options;
   std::string run_dir;
   std::string slow_disk;
   bool goodput = false;
@@ -41,7 +41,7 @@ struct ChaosWords {
 
 /// Every option but the folder and --slow-disk goes straight into the options of chaos/.
 void configure_chaos(CLI::App& app, ChaosWords& words) {
-  ChaosOptions& options = words.options;
+  chaos::ChaosOptions& options = words.options;
   app.footer(kChaosFooter);
   app.add_option("JOB", options.job_file, "The job file (TOML)")->required();
   app.add_option("--seed", options.seed, "What happens when follows from it");
@@ -69,8 +69,8 @@ void configure_chaos(CLI::App& app, ChaosWords& words) {
 
 /// What there is to know about the job before it runs, noted in the options: chaos/ does not read
 /// job files. Refuses a job with one worker.
-void read_job(ChaosOptions& options) {
-  const Job job = load_job(options.job_file, options.overrides);
+void read_job(chaos::ChaosOptions& options) {
+  const Job job = job::load_job(options.job_file, options.overrides);
   options.size = {
       .workers = static_cast<int>(job.cluster.workers),
       .servers = static_cast<int>(job.cluster.servers > 0 ? job.cluster.servers : kServers)};
@@ -106,7 +106,7 @@ int run_chaos(ChaosWords& words) {
   words.options.slow_disk = words.slow_disk;
   read_job(words.options);
   choose_folder(words);
-  return words.goodput ? run_goodput(words.options) : run_chaos(words.options);
+  return words.goodput ? chaos::run_goodput(words.options) : chaos::run_chaos(words.options);
 }
 
 }  // namespace
@@ -118,4 +118,4 @@ Command chaos_command() {
           [words] { return run_chaos(*words); }};
 }
 
-}  // namespace cohort
+}  // namespace cohort::cli

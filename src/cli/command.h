@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::cli {
 
 /// The words after `cohort`. Each has a file of its own with one function that makes it, and
 /// main.cc puts them together:
@@ -49,4 +49,4 @@ Command doctor_command();
 /// program as `cohort bench worker`.
 Command bench_command();
 
-}  // namespace cohort
+}  // namespace cohort::cli

@@ -11,7 +11,7 @@
 
 /// Runs the built command as a user's shell would.
 
-namespace cohort {
+namespace cohort::cli {
 namespace {
 
 using testing::AllOf;
@@ -138,4 +138,4 @@ TEST(Command, DoctorSaysWhatItFound) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::cli

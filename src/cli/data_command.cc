@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "data/sources/mnist_files.h"
 
-namespace cohort {
+namespace cohort::cli {
 namespace {
 
 /// The words of `cohort data`.
@@ -30,7 +30,7 @@ int run_data(const DataWords& words) {
     fail(ErrorCode::invalid, "data needs the name of a dataset, as in: cohort data mnist");
   }
   check_known("the dataset", words.name, {"mnist"});
-  fetch_mnist(words.folder);
+  data::fetch_mnist(words.folder);
   fmt::print("The digits are in {}.\n", words.folder);
   return 0;
 }
@@ -44,4 +44,4 @@ Command data_command() {
           [words] { return run_data(*words); }};
 }
 
-}  // namespace cohort
+}  // namespace cohort::cli

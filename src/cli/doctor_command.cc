@@ -27,7 +27,7 @@
 #include "os/memory.h"
 #include "os/shared_wait.h"
 
-namespace cohort {
+namespace cohort::cli {
 namespace {
 
 // Each check is one function that looks at one thing and returns one finding; examine() lists them
@@ -101,7 +101,7 @@ Finding check_shared_memory() {
   constexpr std::size_t kBytes = 64 << 20;
   const std::string advice = "train with --engine gloo";
   try {
-    const SharedMemory memory = SharedMemory::create(kBytes);
+    const os::SharedMemory memory = os::SharedMemory::create(kBytes);
     if (child_can_attach(memory.path())) {
       return {Verdict::ok, "shared memory", "memfd of 64 MiB made and opened by a second process"};
     }
@@ -119,9 +119,9 @@ Finding check_torch() {
 
 /// The CPU, and what the libraries that LibTorch brings compute with on it.
 Finding check_kernels() {
-  const auto chosen = chosen_threads([](const char* name) { return std::getenv(name); });
-  const KernelReport report = kernel_report(chosen.value_or(usable_cores()));
-  const std::string detail = fmt::format("{}: {}", report.cpu.name, one_line(report));
+  const auto chosen = kernel::chosen_threads([](const char* name) { return std::getenv(name); });
+  const kernel::KernelReport report = kernel::kernel_report(chosen.value_or(os::usable_cores()));
+  const std::string detail = fmt::format("{}: {}", report.cpu.name, kernel::one_line(report));
   if (report.slow.empty()) return {Verdict::ok, "kernels", detail};
   return {Verdict::warn, "kernels", detail, report.slow.front().advice};
 }
@@ -135,12 +135,12 @@ Finding check_torch_loops() {
   if (start == std::string::npos) return {Verdict::ok, "torch loops", "unknown"};
   const auto begin = start + key.size();
   const std::string used = text.substr(begin, text.find('\n', begin) - begin);
-  const auto vectors = this_cpu().vectors;
-  if (used.find("AVX") == 0 || !vectors || *vectors < Vectors::avx2) {
+  const auto vectors = kernel::this_cpu().vectors;
+  if (used.find("AVX") == 0 || !vectors || *vectors < kernel::Vectors::avx2) {
     return {Verdict::ok, "torch loops", used};
   }
   return {Verdict::warn, "torch loops",
-          fmt::format("{}, but this CPU has {}", used, name_of(*vectors)),
+          fmt::format("{}, but this CPU has {}", used, kernel::name_of(*vectors)),
           std::getenv("ATEN_CPU_CAPABILITY") == nullptr ? "install a LibTorch that has them"
                                                         : "unset ATEN_CPU_CAPABILITY"};
 }
@@ -241,10 +241,10 @@ void print(const Finding& finding) {
 /// itself anew with. The wrapper keeps the answer, so it is that of jobs with several threads.
 int print_settings() {
   constexpr int kSeveral = 2;
-  const auto settings = missing_settings(this_machine(), kSeveral,
-                                         [](const char* name) { return std::getenv(name); });
-  for (const Setting& one : settings) fmt::print("{}={}\n", one.name, one.value);
-  if (!settings.empty()) fmt::print("{}={}\n", kMark, to_mark(settings));
+  const auto settings = kernel::missing_settings(
+      kernel::this_machine(), kSeveral, [](const char* name) { return std::getenv(name); });
+  for (const kernel::Setting& one : settings) fmt::print("{}={}\n", one.name, one.value);
+  if (!settings.empty()) fmt::print("{}={}\n", kernel::kMark, kernel::to_mark(settings));
   return 0;
 }
 
@@ -267,7 +267,7 @@ int examine() {
     fmt::print("Cohort can train here{}.\n",
                warnings == 0 ? "" : fmt::format("; {} of the above could be better", warnings));
   }
-  return fatal > 0 ? kExitFailed : 0;
+  return fatal > 0 ? launch::kExitFailed : 0;
 }
 
 }  // namespace
@@ -285,4 +285,4 @@ Command doctor_command() {
           [settings] { return *settings ? print_settings() : examine(); }};
 }
 
-}  // namespace cohort
+}  // namespace cohort::cli

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <vector>
 
-namespace cohort {
+namespace cohort::cli {
 namespace {
 
 /// Views of `text`, without the newlines.
@@ -74,4 +74,4 @@ BlasLibrary blas_library(std::string_view proc_maps) {
   return found;
 }
 
-}  // namespace cohort
+}  // namespace cohort::cli

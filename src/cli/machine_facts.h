@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort {
+namespace cohort::cli {
 
 /// What files of /proc and /sys say, from their text, for `cohort doctor`. Pure functions that read
 /// no file and never throw, so that they can be tested with the texts of other machines. Without
@@ -31,4 +31,4 @@ struct BlasLibrary {
 /// which is the one that LibTorch calls; otherwise the first.
 BlasLibrary blas_library(std::string_view proc_maps);
 
-}  // namespace cohort
+}  // namespace cohort::cli

@@ -4,7 +4,7 @@
 
 /// Texts of files as several machines have them.
 
-namespace cohort {
+namespace cohort::cli {
 namespace {
 
 TEST(MachineFacts, BracketedValue) {
@@ -61,4 +61,4 @@ TEST(MachineFacts, LibrariesOfTheirOwnName) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::cli

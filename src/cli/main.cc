@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "launch/failure.h"
 
-namespace cohort {
+namespace cohort::cli {
 namespace {
 
 // Exit codes of the program: 0, what a command returns, or by kind of error
@@ -89,7 +89,7 @@ int report(const CLI::App& app, const CLI::ParseError& error) {
   } else {
     print_error(error.what());
   }
-  return kExitWrongUse;
+  return launch::kExitWrongUse;
 }
 
 /// The exit code of the command in `words`, the words after the program's own name.
@@ -103,7 +103,7 @@ int run_words(std::vector<std::string> words) {
   }
   if (words.empty()) {
     fmt::print(stderr, "{}", app.help());
-    return kExitWrongUse;
+    return launch::kExitWrongUse;
   }
   words = normalized(std::move(words));
   check_command_name(words, commands);
@@ -116,7 +116,7 @@ int run_words(std::vector<std::string> words) {
   for (const Command& command : commands) {
     if (app.got_subcommand(command.name)) return command.run();
   }
-  return kExitWrongUse;  // Only options, and none that prints something.
+  return launch::kExitWrongUse;  // Only options, and none that prints something.
 }
 
 /// The last place where anything is caught: every error becomes one line on standard error and an
@@ -126,7 +126,7 @@ int run_and_explain(const std::vector<std::string>& words) {
     return run_words(words);
   } catch (const Error& error) {
     print_error(error.what());
-    return exit_code(error.code());
+    return launch::exit_code(error.code());
   } catch (const c10::Error& error) {
     print_error(error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
@@ -136,7 +136,7 @@ int run_and_explain(const std::vector<std::string>& words) {
   } catch (...) {
     print_error("stopped by an error of unknown kind");
   }
-  return kExitFailed;
+  return launch::kExitFailed;
 }
 
 }  // namespace
@@ -148,8 +148,8 @@ void add_set_option(CLI::App& app, std::vector<std::string>& overrides, const st
       ->type_name("KEY=VALUE");
 }
 
-}  // namespace cohort
+}  // namespace cohort::cli
 
 int main(int argc, char** argv) {
-  return cohort::run_and_explain(std::vector<std::string>(argv + 1, argv + argc));
+  return cohort::cli::run_and_explain(std::vector<std::string>(argv + 1, argv + argc));
 }

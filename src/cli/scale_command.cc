@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "launch/requests.h"
 
-namespace cohort {
+namespace cohort::cli {
 namespace {
 
 /// For the launcher's answer, not for the change: that comes after the step the workers are at.
@@ -37,7 +37,7 @@ int run_scale(const ScaleWords& words) {
          "scale needs the folder of a run and a number, as in: cohort scale runs/mine --workers 4");
   }
   const std::string answer =
-      ask_for_workers(words.run_dir, *words.workers, Deadline::in(kPatience));
+      launch::ask_for_workers(words.run_dir, *words.workers, Deadline::in(kPatience));
   if (answer.starts_with("refused")) fail(ErrorCode::invalid, "{}", answer);
   fmt::print("{}\n", answer);
   return 0;
@@ -52,4 +52,4 @@ Command scale_command() {
           [words] { return run_scale(*words); }};
 }
 
-}  // namespace cohort
+}  // namespace cohort::cli

@@ -18,7 +18,7 @@
 #include "score/score_run.h"
 #include "train/run/compute_threads.h"
 
-namespace cohort {
+namespace cohort::cli {
 namespace {
 
 constexpr const char* kScoreFooter =
@@ -110,7 +110,7 @@ std::string or_word(const std::optional<double>& value, const char* word) {
 }
 
 /// How well the model did on its own samples, as it is printed.
-std::string score_text(const Score& score, bool json) {
+std::string score_text(const score::Score& score, bool json) {
   if (json) {
     return fmt::format("{{\"samples\": {}, \"loss\": {}, \"accuracy\": {}}}\n", score.samples,
                        or_word(score.loss, "null"), or_word(score.accuracy, "null"));
@@ -120,8 +120,9 @@ std::string score_text(const Score& score, bool json) {
 }
 
 /// What turns predictions into lines of the format; it keeps a reference to `output`.
-PredictionWriter writer_to(ScoreOutput& output, const ScoreWords& words, const Artefact& artefact) {
-  return {words.format == "json" ? PredictionFormat::json : PredictionFormat::csv,
+score::PredictionWriter writer_to(ScoreOutput& output, const ScoreWords& words,
+                                  const artefact::Artefact& artefact) {
+  return {words.format == "json" ? score::PredictionFormat::json : score::PredictionFormat::csv,
           artefact.preprocessing.class_names(), artefact.spec.outputs,
           [&output](std::string_view text) { output.write(text); }};
 }
@@ -143,11 +144,11 @@ void check_output(const ScoreWords& words) {
 int score_input(const ScoreWords& words) {
   check_output(words);
   use_fast_kernels();
-  RunModel run = load_run_model(words.run, words.script);
-  const auto rows = open_rows(run.artefact, words.input);
+  score::RunModel run = score::load_run_model(words.run, words.script);
+  const auto rows = score::open_rows(run.artefact, words.input);
   ScoreOutput output(words.output);
-  PredictionWriter writer = writer_to(output, words, run.artefact);
-  const Score score = score_rows(run, *rows, &writer);
+  score::PredictionWriter writer = writer_to(output, words, run.artefact);
+  const score::Score score = score::score_rows(run, *rows, &writer);
   output.finish();
   fmt::print(stderr, "{} rows", score.samples);
   if (score.loss) fmt::print(stderr, ", loss {}", *score.loss);
@@ -161,14 +162,14 @@ int score_input(const ScoreWords& words) {
 /// worker of the run had: how a product is cut among them can change its last bits.
 int score_own_samples(const ScoreWords& words) {
   const std::filesystem::path config = std::filesystem::path(words.run) / "config.toml";
-  RunModel run;
+  score::RunModel run;
   const Job job = [&] {
     try {
-      return load_job(config);
+      return job::load_job(config);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::not_found) throw;
-      load_run_model(words.run,
-                     words.script);  // Says what is wrong with the folder, if all of it is.
+      score::load_run_model(words.run,
+                            words.script);  // Says what is wrong with the folder, if all of it is.
       fail(ErrorCode::not_found,
            "{} has no config.toml, so which samples its run had is not known; give a file by "
            "--input",
@@ -176,14 +177,15 @@ int score_own_samples(const ScoreWords& words) {
     }
   }();
   const auto workers = static_cast<int>(job.cluster.workers);
-  use_fast_kernels(
-      threads_of_worker(job.cluster, {.cores = usable_cores(), .local_workers = workers}));
-  run = load_run_model(words.run, words.script);
-  set_compute_threads(job.cluster, {0, workers}, part_work(job, run.artefact.spec), false);
+  use_fast_kernels(training::threads_of_worker(
+      job.cluster, {.cores = os::usable_cores(), .local_workers = workers}));
+  run = score::load_run_model(words.run, words.script);
+  training::set_compute_threads(job.cluster, {0, workers},
+                                training::part_work(job, run.artefact.spec), false);
   std::optional<ScoreOutput> output;
-  std::optional<PredictionWriter> writer;
+  std::optional<score::PredictionWriter> writer;
   if (!words.output.empty()) writer = writer_to(output.emplace(words.output), words, run.artefact);
-  const Score score = score_validation(run, job, writer ? &*writer : nullptr);
+  const score::Score score = score::score_validation(run, job, writer ? &*writer : nullptr);
   if (output) output->finish();
   ScoreOutput standard_output;
   standard_output.write(score_text(score, words.format == "json"));
@@ -207,4 +209,4 @@ Command score_command() {
           [words] { return run_score(*words); }};
 }
 
-}  // namespace cohort
+}  // namespace cohort::cli

@@ -21,7 +21,7 @@
 #include "train/run/compute_threads.h"
 #include "transport/engine_table.h"
 
-namespace cohort {
+namespace cohort::cli {
 namespace {
 
 constexpr const char* kTrainFooter = R"(Examples:
@@ -72,12 +72,12 @@ void configure_train(CLI::App& app, TrainWords& words) {
   app.add_option("JOB", words.file, "The job file (TOML)");
   app.add_option("--workers", words.workers, "Workers that share every batch (cluster.workers)");
   app.add_option("--servers", words.servers, "Parameter servers (cluster.servers)");
-  app.add_option(
-      "--strategy", words.strategy,
-      "How workers agree (strategy.kind): " + fmt::format("{}", fmt::join(strategy_kinds(), ", ")));
+  app.add_option("--strategy", words.strategy,
+                 "How workers agree (strategy.kind): " +
+                     fmt::format("{}", fmt::join(kinds::strategy_kinds(), ", ")));
   app.add_option("--engine", words.engine,
                  "What moves the bytes (cluster.engine): " +
-                     fmt::format("{}", fmt::join(engine_names(), ", ")));
+                     fmt::format("{}", fmt::join(transport::engine_names(), ", ")));
   add_set_option(app, words.overrides, "Set any key of the job: --set train.epochs=3");
   app.add_option("--run-dir", words.run_dir,
                  "The folder the run writes (default: runs/<name>-<date>-<time>)");
@@ -102,11 +102,11 @@ void configure_train(CLI::App& app, TrainWords& words) {
 /// The job as it will be trained: the file, then --set, then the shortcuts, then the checks. A
 /// strategy with servers gets one where nobody has said how many.
 Job resolved_job(const TrainWords& words) {
-  Job job = load_job(words.file, words.overrides);
+  Job job = job::load_job(words.file, words.overrides);
   if (words.workers) job.cluster.workers = *words.workers;
   if (words.servers) job.cluster.servers = *words.servers;
   if (!words.strategy.empty()) job.strategy.kind = words.strategy;
-  if (!words.servers && uses_servers(job.strategy.kind)) {
+  if (!words.servers && kinds::uses_servers(job.strategy.kind)) {
     job.cluster.servers = std::max<std::int64_t>(job.cluster.servers, 1);
   }
   if (words.max_restarts) job.cluster.max_restarts = *words.max_restarts;
@@ -114,7 +114,7 @@ Job resolved_job(const TrainWords& words) {
   if (!words.engine.empty()) job.cluster.engine = words.engine;
   if (words.trace) job.log.trace = true;
   try {
-    check_job(job);
+    job::check_job(job);
   } catch (const Error& error) {
     throw error.with_context(words.file);
   }
@@ -127,19 +127,19 @@ void start_with_fast_kernels(const ClusterOptions& cluster) {
   if (std::getenv("WORLD_SIZE") != nullptr) {
     return use_fast_kernels(static_cast<int>(cluster.threads));
   }
-  use_fast_kernels(threads_of_worker(
-      cluster, {.cores = usable_cores(), .local_workers = static_cast<int>(cluster.workers)}));
+  use_fast_kernels(training::threads_of_worker(
+      cluster, {.cores = os::usable_cores(), .local_workers = static_cast<int>(cluster.workers)}));
 }
 
 /// A newcomer's first run shall be on real data. Where it cannot be had, the run goes on with
 /// digits of its own making.
 void fetch_missing_mnist(const Job& job) {
   const std::string folder = job.data.path.empty() ? "data/mnist" : job.data.path;
-  const auto last_written = std::filesystem::path(folder) / kMnistFiles.back().name;
+  const auto last_written = std::filesystem::path(folder) / data::kMnistFiles.back().name;
   if (job.data.kind != "mnist" || std::filesystem::exists(last_written)) return;
   fmt::print(stderr, "cohort: there is no MNIST in {} yet; fetching it\n", folder);
   try {
-    fetch_mnist(folder);
+    data::fetch_mnist(folder);
   } catch (const Error& error) {
     fmt::print(stderr, "cohort: {}\n", error.what());
   }
@@ -150,7 +150,7 @@ void fetch_missing_mnist(const Job& job) {
 /// itself anew; missing data is fetched; then the job is trained.
 int run_train(const TrainWords& words) {
   if (words.keys) {
-    fmt::print("{}", key_reference());
+    fmt::print("{}", job::key_reference());
     return 0;
   }
   if (words.file.empty()) {
@@ -158,7 +158,7 @@ int run_train(const TrainWords& words) {
   }
   const Job job = resolved_job(words);
   if (words.print_config) {
-    fmt::print("{}", to_toml(job));
+    fmt::print("{}", job::to_toml(job));
     return 0;
   }
   start_with_fast_kernels(job.cluster);
@@ -186,4 +186,4 @@ Command train_command() {
           [words] { return run_train(*words); }};
 }
 
-}  // namespace cohort
+}  // namespace cohort::cli

@@ -2,7 +2,7 @@
 
 #include <cohort/error.h>
 
-namespace cohort {
+namespace cohort::cluster {
 namespace {
 
 const std::string kAll = "all";
@@ -30,4 +30,4 @@ bool AllOrNone::all_arrived() {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::cluster

@@ -5,7 +5,7 @@
 
 #include "cluster/store.h"
 
-namespace cohort {
+namespace cohort::cluster {
 
 /// One decision for a group, of which anybody may be lost at any moment: all members that are left
 /// take what they have made together, or none of them does. A sum alone cannot say that, since its
@@ -43,4 +43,4 @@ class AllOrNone {
   int members_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::cluster

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::cluster {
 namespace {
 
 TEST(AllOrNone, SaysAllOnceTheLastHasArrived) {
@@ -105,4 +105,4 @@ TEST(AllOrNone, TellsAllTheSameWhateverTheRace) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::cluster

@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::cluster {
 namespace {
 
 std::string namespace_of(const char* kind) {
@@ -36,4 +36,4 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
-}  // namespace cohort
+}  // namespace cohort::cluster

@@ -6,7 +6,7 @@
 #include "base/deadline.h"
 #include "cluster/store.h"
 
-namespace cohort {
+namespace cohort::cluster {
 
 /// Which processes are on the same host, in the sense that counts here: they can share memory by
 /// descriptor and see each other's process ids. Two containers of one machine are two hosts.
@@ -22,4 +22,4 @@ std::vector<std::string> hosts_of_ranks(Store& store, int rank, int world, Deadl
 /// The machine's name, for logs.
 std::string host_name();
 
-}  // namespace cohort
+}  // namespace cohort::cluster

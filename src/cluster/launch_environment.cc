@@ -3,10 +3,10 @@
 #include "base/fail.h"
 #include "base/integers.h"
 
-namespace cohort {
+namespace cohort::cluster {
 namespace {
 
-std::string text_of(const GetVariable& get, const char* name) {
+std::string text_of(const os::GetVariable& get, const char* name) {
   const char* value = get(name);
   return value == nullptr ? "" : value;
 }
@@ -15,7 +15,7 @@ std::string text_of(const GetVariable& get, const char* name) {
 constexpr int kMost = 1 << 20;
 constexpr int kLastPort = 65535;
 
-int number_of(const GetVariable& get, const char* name, int smallest, int largest = kMost) {
+int number_of(const os::GetVariable& get, const char* name, int smallest, int largest = kMost) {
   const std::string text = text_of(get, name);
   if (text.empty()) {
     fail(ErrorCode::invalid,
@@ -31,13 +31,13 @@ int number_of(const GetVariable& get, const char* name, int smallest, int larges
   return static_cast<int>(*value);
 }
 
-int number_or(const GetVariable& get, const char* name, int smallest, int otherwise) {
+int number_or(const os::GetVariable& get, const char* name, int smallest, int otherwise) {
   return text_of(get, name).empty() ? otherwise : number_of(get, name, smallest);
 }
 
 }  // namespace
 
-std::optional<LaunchEnvironment> launch_environment(const GetVariable& get) {
+std::optional<LaunchEnvironment> launch_environment(const os::GetVariable& get) {
   if (get("RANK") == nullptr && get("WORLD_SIZE") == nullptr) return std::nullopt;
   LaunchEnvironment place;
   place.rank = number_of(get, "RANK", 0);
@@ -62,4 +62,4 @@ std::optional<LaunchEnvironment> launch_environment(const GetVariable& get) {
   return place;
 }
 
-}  // namespace cohort
+}  // namespace cohort::cluster

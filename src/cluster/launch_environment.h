@@ -5,7 +5,7 @@
 
 #include "os/this_process.h"
 
-namespace cohort {
+namespace cohort::cluster {
 
 /// The place of this process in a run that somebody else started: torchrun, or a user who set the
 /// same variables by hand on every host. Cohort's own launcher does not use these variables: the
@@ -34,6 +34,6 @@ struct LaunchEnvironment {
 
 /// Nothing where neither RANK nor WORLD_SIZE is set: this process starts the run itself. Throws
 /// Error(invalid) naming the variable where only a part is set, or a number makes no sense.
-std::optional<LaunchEnvironment> launch_environment(const GetVariable& get);
+std::optional<LaunchEnvironment> launch_environment(const os::GetVariable& get);
 
-}  // namespace cohort
+}  // namespace cohort::cluster

@@ -9,7 +9,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::cluster {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -81,4 +81,4 @@ TEST(LaunchEnvironment, NamesWhatIsMissingOrWrong) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::cluster

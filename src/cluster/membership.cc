@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cohort {
+namespace cohort::cluster {
 
 void Membership::ready(int worker, std::int64_t step) {
   members_[worker] = {.state = State::ready, .step = step};
@@ -84,4 +84,4 @@ std::optional<View> Membership::next() {
   return next;
 }
 
-}  // namespace cohort
+}  // namespace cohort::cluster

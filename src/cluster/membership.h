@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace cohort {
+namespace cohort::cluster {
 
 /// Who trains with whom, decided by the launcher and by nobody else.
 ///
@@ -125,4 +125,4 @@ class Membership {
   bool closing_ = false;
 };
 
-}  // namespace cohort
+}  // namespace cohort::cluster

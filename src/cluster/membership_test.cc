@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::cluster {
 namespace {
 
 using testing::ElementsAre;
@@ -147,4 +147,4 @@ TEST(MembershipTest, AWorkerThatLeavesItsViewEndsItForAll) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::cluster

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/integers.h"
 
-namespace cohort {
+namespace cohort::cluster {
 
 namespace {
 
@@ -86,4 +86,4 @@ std::string PrefixStore::get(const std::string& key, Deadline deadline) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::cluster

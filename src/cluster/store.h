@@ -11,7 +11,7 @@
 
 #include "base/deadline.h"
 
-namespace cohort {
+namespace cohort::cluster {
 
 /// Where the tasks of a run find each other: a small table of keys and values that all of them see.
 /// Values are small (addresses, paths, counts), and nothing is ever removed: a group of tasks that
@@ -88,4 +88,4 @@ class PrefixStore : public Store {
   std::function<bool()> abandoned_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::cluster

@@ -14,7 +14,7 @@
 #include "cluster/tcp_store.h"
 #include "os/tcp_socket.h"
 
-namespace cohort {
+namespace cohort::cluster {
 
 namespace {
 
@@ -40,14 +40,14 @@ std::int64_t parse_amount(const std::string& text) {
 }  // namespace
 
 StoreServer::StoreServer(const std::string& address, std::uint16_t port)
-    : listener_(listen_on(address, port)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : listener_(os::listen_on(address, port)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_) fail_errno("Cannot make the eventfd of the store");
 }
 
 StoreServer::~StoreServer() = default;
 
 std::uint16_t StoreServer::port() const {
-  return own_port(listener_);
+  return os::own_port(listener_);
 }
 
 void StoreServer::start() {
@@ -173,4 +173,4 @@ void StoreServer::remove_gone() {
   if (removed > 0) accepting_ = true;
 }
 
-}  // namespace cohort
+}  // namespace cohort::cluster

@@ -16,7 +16,7 @@
 #include "cluster/tcp_store.h"
 #include "os/tcp_socket.h"
 
-namespace cohort {
+namespace cohort::cluster {
 namespace {
 
 using ::testing::HasSubstr;
@@ -182,7 +182,7 @@ TEST_P(StoreTest, RefusesSumsThatOverflowAndQuotesLittle) {
 TEST(StoreServer, RefusesAnAmountThatIsNoNumber) {
   StoreServer server(kLoopback, 0);
   server.start();
-  const UniqueFd socket = connect_to(kLoopback, server.port(), soon());
+  const UniqueFd socket = os::connect_to(kLoopback, server.port(), soon());
   for (const std::string amount : {"12abc", "", "9223372036854775808", "x"}) {
     const std::string wire = encode_store_message({Kind::add, 1, "count", amount});
     ASSERT_EQ(::write(socket.get(), wire.data(), wire.size()), std::ssize(wire));
@@ -190,7 +190,7 @@ TEST(StoreServer, RefusesAnAmountThatIsNoNumber) {
     std::optional<StoreMessage> message;
     while (!(message = decode_store_message(answer))) {
       char buffer[256];
-      ASSERT_TRUE(wait_for_socket(socket, POLLIN, soon()));
+      ASSERT_TRUE(os::wait_for_socket(socket, POLLIN, soon()));
       const auto got = ::read(socket.get(), buffer, sizeof buffer);
       ASSERT_GT(got, 0);
       answer.append(buffer, static_cast<std::size_t>(got));
@@ -222,7 +222,7 @@ TEST(TcpStore, SaysWhereNobodyAnswered) {
   { port = StoreServer(kLoopback, 0).port(); }
   const Error error = error_of([&] { TcpStore(kLoopback, port, Deadline::in_seconds(0.05)); });
   EXPECT_EQ(error.code(), ErrorCode::timeout);
-  EXPECT_THAT(error.what(), HasSubstr(host_and_port(kLoopback, port)));
+  EXPECT_THAT(error.what(), HasSubstr(os::host_and_port(kLoopback, port)));
 }
 
 TEST(TcpStore, NamesTheHostThatCannotBeResolved) {
@@ -241,7 +241,7 @@ TEST(TcpStore, NamesTheServerItLost) {
   for (int call = 0; call < 2; ++call) {
     const Error error = error_of([&] { store.get("key", soon()); });
     EXPECT_EQ(error.code(), ErrorCode::peer_lost);
-    EXPECT_THAT(error.what(), HasSubstr(host_and_port(kLoopback, port)));
+    EXPECT_THAT(error.what(), HasSubstr(os::host_and_port(kLoopback, port)));
   }
 }
 
@@ -254,11 +254,11 @@ TEST(TcpStore, TellsItsAddressOnTheConnection) {
 TEST(StoreServer, DropsAClientThatSpeaksAnotherProtocol) {
   StoreServer server(kLoopback, 0);
   server.start();
-  const UniqueFd stranger = connect_to(kLoopback, server.port(), soon());
+  const UniqueFd stranger = os::connect_to(kLoopback, server.port(), soon());
   const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
   ASSERT_EQ(::write(stranger.get(), request.data(), request.size()),
             static_cast<ssize_t>(request.size()));
-  ASSERT_TRUE(wait_for_socket(stranger, POLLIN, soon()));
+  ASSERT_TRUE(os::wait_for_socket(stranger, POLLIN, soon()));
   char byte = 0;
   EXPECT_LE(::read(stranger.get(), &byte, 1), 0);
   TcpStore(kLoopback, server.port(), soon()).set("key", "still served");
@@ -268,7 +268,7 @@ TEST(StoreServer, RefusesATakenPort) {
   StoreServer server(kLoopback, 0);
   const Error error = error_of([&] { StoreServer(kLoopback, server.port()); });
   EXPECT_EQ(error.code(), ErrorCode::io);
-  EXPECT_THAT(error.what(), HasSubstr(host_and_port(kLoopback, server.port())));
+  EXPECT_THAT(error.what(), HasSubstr(os::host_and_port(kLoopback, server.port())));
 }
 
 TEST(PrefixStoreTest, KeepsGroupsApart) {
@@ -298,4 +298,4 @@ TEST(PrefixStoreTest, AnAbandonedWaitEndsBeforeItsDeadline) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::cluster

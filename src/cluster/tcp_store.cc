@@ -12,7 +12,7 @@
 #include "base/integers.h"
 #include "os/tcp_socket.h"
 
-namespace cohort {
+namespace cohort::cluster {
 
 namespace {
 
@@ -78,7 +78,7 @@ std::optional<StoreMessage> decode_store_message(std::string& bytes) {
 }
 
 TcpStore::TcpStore(const std::string& host, std::uint16_t port, Deadline connect)
-    : server_(host_and_port(host, port)), socket_(connect_to(host, port, connect)) {}
+    : server_(os::host_and_port(host, port)), socket_(os::connect_to(host, port, connect)) {}
 
 void TcpStore::set(const std::string& key, const std::string& value) {
   ask({StoreMessage::Kind::set, 0, key, value}, Deadline::in(kPromptAnswer));
@@ -101,7 +101,7 @@ std::string TcpStore::set_once(const std::string& key, const std::string& value)
 }
 
 std::string TcpStore::local_address() const {
-  return own_address(socket_);
+  return os::own_address(socket_);
 }
 
 std::string TcpStore::ask(StoreMessage request, Deadline deadline) {
@@ -120,7 +120,7 @@ void TcpStore::send_all(const std::string& bytes, Deadline deadline) {
     if (count >= 0) {
       sent += static_cast<std::size_t>(count);
     } else if (errno == EAGAIN) {
-      if (!wait_for_socket(socket_, POLLOUT, deadline)) {
+      if (!os::wait_for_socket(socket_, POLLOUT, deadline)) {
         // Half a request is on its way; nothing that follows could be understood.
         ::shutdown(socket_.get(), SHUT_RDWR);
         fail(ErrorCode::timeout, "The store at {} did not take a request before the deadline.",
@@ -154,7 +154,7 @@ StoreMessage TcpStore::take_message(const StoreMessage& request, Deadline deadli
     } else if (count == 0) {
       fail_lost("it closed the connection");
     } else if (errno == EAGAIN) {
-      if (!wait_for_socket(socket_, POLLIN, deadline)) {
+      if (!os::wait_for_socket(socket_, POLLIN, deadline)) {
         fail(ErrorCode::timeout,
              "The store at {} had no answer about the key \"{}\" before the deadline.", server_,
              request.key);
@@ -169,4 +169,4 @@ void TcpStore::fail_lost(const std::string& reason) const {
   fail(ErrorCode::peer_lost, "The store at {} is lost: {}.", server_, reason);
 }
 
-}  // namespace cohort
+}  // namespace cohort::cluster

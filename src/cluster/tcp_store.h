@@ -12,7 +12,7 @@
 #include "base/unique_fd.h"
 #include "cluster/store.h"
 
-namespace cohort {
+namespace cohort::cluster {
 
 /// A store for other processes and hosts: one process, the launcher or rank 0, has a StoreServer,
 /// all have a TcpStore. In one connection requests and answers follow each other:
@@ -141,4 +141,4 @@ class TcpStore : public Store {
   std::uint64_t last_id_ = 0;  // Of the last request.
 };
 
-}  // namespace cohort
+}  // namespace cohort::cluster

@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::cluster {
 namespace {
 
 void check_left(const WorkLeft& left) {
@@ -153,4 +153,4 @@ WorkLeft WorkBoard::left() const {
   return left;
 }
 
-}  // namespace cohort
+}  // namespace cohort::cluster

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort::cluster {
 
 /// Who works on what, where workers do not go in step. The global batch of every step is cut into
 /// parts; a *piece* is one part of one step, numbered step * parts + part through the whole job.
@@ -117,4 +117,4 @@ class WorkBoard {
   bool has_claimed_ = false;  // Since this board was made.
 };
 
-}  // namespace cohort
+}  // namespace cohort::cluster

@@ -13,7 +13,7 @@
 
 #include "base/random.h"
 
-namespace cohort {
+namespace cohort::cluster {
 namespace {
 
 using testing::ElementsAre;
@@ -263,4 +263,4 @@ TEST(WorkBoard, NobodyWaitsForAWorkerFourTimesSlower) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::cluster

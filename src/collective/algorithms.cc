@@ -4,7 +4,7 @@
 
 #include "base/names.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 // The choice that "auto" makes.
@@ -104,4 +104,4 @@ Schedule all_gather_schedule(std::string_view algorithm, int rank, int world, st
   return row_named("algorithm", algorithm, algorithms()).all_gather(rank, world, count);
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -7,7 +7,7 @@
 
 #include "collective/schedule.h"
 
-namespace cohort {
+namespace cohort::collective {
 
 /// The algorithms: who sends what to whom, as schedules. Each is a pure function of (rank, world,
 /// count) and has a file of its own (ring.cc, direct.cc, tree.cc, hosts.cc, dissemination.cc) with
@@ -78,4 +78,4 @@ Schedule reduce_scatter_schedule(std::string_view algorithm, int rank, int world
                                  std::size_t count);
 Schedule all_gather_schedule(std::string_view algorithm, int rank, int world, std::size_t count);
 
-}  // namespace cohort
+}  // namespace cohort::collective

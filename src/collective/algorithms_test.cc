@@ -13,7 +13,7 @@
 
 #include "collective/schedule_check_test_support.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 using testing::HasSubstr;
@@ -307,4 +307,4 @@ TEST(MakeSchedule, NamesTheNearestAlgorithm) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collective

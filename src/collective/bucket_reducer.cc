@@ -4,7 +4,7 @@
 
 #include "collective/algorithms.h"
 
-namespace cohort {
+namespace cohort::collective {
 
 // From the last parameter to the first: a bucket is closed when it is large enough, and on both
 // sides of a parameter that travels apart.
@@ -40,8 +40,8 @@ GradientBuckets GradientBuckets::of(std::span<const std::size_t> offsets, std::s
   return buckets;
 }
 
-BucketReducer::BucketReducer(Transport& transport, std::span<float> buffer, GradientBuckets buckets,
-                             Options options)
+BucketReducer::BucketReducer(transport::Transport& transport, std::span<float> buffer,
+                             GradientBuckets buckets, Options options)
     : buffer_(buffer),
       buckets_(std::move(buckets)),
       options_(std::move(options)),
@@ -126,7 +126,7 @@ void BucketReducer::reduce(std::size_t bucket) {
   }
   const Segment& segment = buckets_.segments[bucket];
   executor_.run(schedules_[bucket], buffer_.subspan(segment.begin, segment.size()),
-                static_cast<Tag>(bucket), Deadline::in(options_.timeout));
+                static_cast<transport::Tag>(bucket), Deadline::in(options_.timeout));
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

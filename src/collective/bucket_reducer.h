@@ -17,7 +17,7 @@
 #include "collective/executor.h"
 #include "collective/schedule.h"
 
-namespace cohort {
+namespace cohort::collective {
 
 /// The flat gradients cut into pieces that travel one by one, in the order in which the backward
 /// pass completes them: from the last parameter to the first. Bucket 0 also takes the `tail` floats
@@ -66,7 +66,7 @@ class BucketReducer {
     std::function<void(std::size_t bucket, Deadline deadline)> exchange_apart = {};
   };
 
-  BucketReducer(Transport& transport, std::span<float> buffer, GradientBuckets buckets,
+  BucketReducer(transport::Transport& transport, std::span<float> buffer, GradientBuckets buckets,
                 Options options);
   /// Ends the thread. A bucket that is under way is waited for, so where peers are lost close the
   /// transport first.
@@ -106,4 +106,4 @@ class BucketReducer {
   std::thread thread_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -12,7 +12,7 @@
 
 #include "collective/rank_threads_test_support.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 using testing::Each;
@@ -79,7 +79,7 @@ GradientBuckets some_buckets() {
 /// One rank's training thread.
 class Trainer {
  public:
-  Trainer(Transport& transport, bool background)
+  Trainer(transport::Transport& transport, bool background)
       : rank_(transport.rank()),
         buffer_(kParameters * kEach + kTail),
         reducer_(transport, buffer_, some_buckets(),
@@ -126,7 +126,7 @@ std::vector<std::size_t> order_of(int rank, int step) {
 
 TEST(BucketReducer, SumsWhatBecomesReadyInAnyOrder) {
   for (const bool background : {false, true}) {
-    run_ranks(3, [&](Transport& transport) {
+    run_ranks(3, [&](transport::Transport& transport) {
       Trainer trainer(transport, background);
       for (int step = 0; step < 20; ++step) {
         trainer.begin(step);
@@ -140,7 +140,7 @@ TEST(BucketReducer, SumsWhatBecomesReadyInAnyOrder) {
 }
 
 TEST(BucketReducer, TellsTheTrainingThreadThatAPeerIsGone) {
-  run_ranks(2, [](Transport& transport) {
+  run_ranks(2, [](transport::Transport& transport) {
     Trainer trainer(transport, true);
     trainer.begin(0);
     // Rank 1 leaves in the middle of its backward pass.
@@ -159,7 +159,7 @@ TEST(BucketReducer, TellsTheTrainingThreadThatAPeerIsGone) {
 // A strategy that goes away in the middle of a step closes its transport first.
 TEST(BucketReducer, EndsInTheMiddleOfAStep) {
   for (int round = 0; round < 20; ++round) {
-    run_ranks(2, [](Transport& transport) {
+    run_ranks(2, [](transport::Transport& transport) {
       Trainer trainer(transport, true);
       trainer.begin(0);
       for (const std::size_t parameter : order_of(transport.rank(), 0)) trainer.make(parameter, 0);
@@ -169,4 +169,4 @@ TEST(BucketReducer, EndsInTheMiddleOfAStep) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "collective/algorithms.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 /// The most that others can make a rank allocate.
@@ -85,4 +85,4 @@ void gather_segments(Executor& executor, Elements buffer, std::span<const Segmen
   run(executor, direct_all_gather_of(executor.rank(), segments), buffer, options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -7,7 +7,7 @@
 
 #include "collective/executor.h"
 
-namespace cohort {
+namespace cohort::collective {
 
 /// The collectives as calls. Every rank of the executor's transport makes the same calls in the
 /// same order, with the same sizes, types and options. They block until this rank's part is done.
@@ -24,7 +24,7 @@ namespace cohort {
 
 struct CollectiveOptions {
   Deadline deadline;
-  Tag tag = 0;                     ///< Of all messages; another one for calls at the same time.
+  transport::Tag tag = 0;          ///< Of all messages; another one for calls at the same time.
   std::string algorithm = "auto";  ///< A name that algorithms.h knows.
 };
 
@@ -79,4 +79,4 @@ std::vector<std::vector<T>> gather(Executor& executor, std::span<const T> own,
   return by_rank;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -11,7 +11,7 @@
 #include "collective/algorithms.h"
 #include "collective/rank_threads_test_support.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 using testing::Each;
@@ -34,7 +34,7 @@ float sum_of_all(int world) {
 
 TEST(Collectives, AllReduceSums) {
   for (const int world : kWorlds) {
-    run_ranks(world, [&](Transport& transport) {
+    run_ranks(world, [&](transport::Transport& transport) {
       Executor executor(transport);
       auto buffer = buffer_of(transport.rank());
       all_reduce(executor, buffer, options());
@@ -46,7 +46,7 @@ TEST(Collectives, AllReduceSums) {
 TEST(Collectives, ReduceScatterThenAllGatherIsAnAllReduce) {
   for (const std::string& algorithm : segment_algorithms()) {
     for (const int world : kWorlds) {
-      run_ranks(world, [&](Transport& transport) {
+      run_ranks(world, [&](transport::Transport& transport) {
         Executor executor(transport);
         auto buffer = buffer_of(transport.rank());
         const Segment own = reduce_scatter(executor, buffer, options(algorithm));
@@ -62,7 +62,7 @@ TEST(Collectives, ReduceScatterThenAllGatherIsAnAllReduce) {
 
 TEST(Collectives, ReduceAndBroadcastWorkFromAnyRoot) {
   for (const int world : kWorlds) {
-    run_ranks(world, [&](Transport& transport) {
+    run_ranks(world, [&](transport::Transport& transport) {
       Executor executor(transport);
       for (int root = 0; root < world; ++root) {
         auto buffer = buffer_of(transport.rank());
@@ -82,7 +82,7 @@ TEST(Collectives, ReduceAndBroadcastWorkFromAnyRoot) {
 TEST(Collectives, BarrierHoldsEveryoneUntilTheLast) {
   for (const int world : kWorlds) {
     std::atomic<int> arrived = 0;
-    run_ranks(world, [&](Transport& transport) {
+    run_ranks(world, [&](transport::Transport& transport) {
       Executor executor(transport);
       for (int round = 1; round <= 20; ++round) {
         ++arrived;
@@ -95,7 +95,7 @@ TEST(Collectives, BarrierHoldsEveryoneUntilTheLast) {
 }
 
 TEST(Collectives, RefuseARootOutsideTheGroup) {
-  run_ranks(1, [](Transport& transport) {
+  run_ranks(1, [](transport::Transport& transport) {
     Executor executor(transport);
     std::vector<float> buffer(1);
     EXPECT_THROW(broadcast(executor, buffer, 1, options()), Error);
@@ -104,4 +104,4 @@ TEST(Collectives, RefuseARootOutsideTheGroup) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 /// Every rank starts with another peer, so that not all send to rank 0 first.
@@ -62,4 +62,4 @@ Schedule direct_all_reduce(int rank, int world, std::size_t count) {
                   direct_all_gather(rank, world, count));
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

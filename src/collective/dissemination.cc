@@ -10,7 +10,7 @@
 
 #include "collective/algorithms.h"
 
-namespace cohort {
+namespace cohort::collective {
 
 Schedule dissemination_barrier(int rank, int world) {
   Schedule schedule{"barrier", {}};
@@ -23,4 +23,4 @@ Schedule dissemination_barrier(int rank, int world) {
   return schedule;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -7,7 +7,7 @@
 #include <span>
 #include <type_traits>
 
-namespace cohort {
+namespace cohort::collective {
 
 /// What collectives work on: float, double and 64-bit whole numbers, which can be summed, and
 /// bytes, which can only be moved.
@@ -97,4 +97,4 @@ class Numbers : public Elements {
   }
 };
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "collective/sum_kernel.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 // How a step is run. All messages of the step are under way at once, and what is received to be
@@ -50,7 +50,7 @@ void check_fits(const Schedule& schedule, const Elements& buffer) {
 /// What all actions of a run have in common.
 struct Call {
   Elements buffer;
-  Tag tag;
+  transport::Tag tag;
   Deadline deadline;
 
   std::span<std::byte> bytes(Segment segment) const {
@@ -92,7 +92,7 @@ void sum_as(ElementType type, std::span<std::byte> out, std::span<const std::byt
 /// allocates nothing large.
 class Executor::StepRunner {
  public:
-  explicit StepRunner(Transport& transport) : transport_(transport) {}
+  explicit StepRunner(transport::Transport& transport) : transport_(transport) {}
 
   void run(const Step& step, const Call& call);
 
@@ -105,7 +105,7 @@ class Executor::StepRunner {
  private:
   struct Started {
     const Action* action;
-    OperationPtr operation;
+    transport::OperationPtr operation;
   };
 
   /// A cache line, so that sums run on aligned memory.
@@ -127,7 +127,7 @@ class Executor::StepRunner {
     return {scratch_[place_index(chunk, reduction) * lines_per_place_].bytes, bytes};
   }
 
-  Transport& transport_;
+  transport::Transport& transport_;
   const Action* current_ = nullptr;
   std::vector<Started> messages_;          ///< Sends and copies of the step.
   std::vector<const Action*> reductions_;  ///< Of the step, by ascending peer.
@@ -219,12 +219,13 @@ void Executor::StepRunner::wait(Started& started, Deadline deadline) {
   transport_.wait(*started.operation, deadline);
 }
 
-Executor::Executor(Transport& transport)
+Executor::Executor(transport::Transport& transport)
     : transport_(transport), step_runner_(std::make_unique<StepRunner>(transport)) {}
 
 Executor::~Executor() = default;
 
-void Executor::run(const Schedule& schedule, Elements buffer, Tag tag, Deadline deadline) {
+void Executor::run(const Schedule& schedule, Elements buffer, transport::Tag tag,
+                   Deadline deadline) {
   check_fits(schedule, buffer);
   const Call call{buffer, tag, deadline};
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
@@ -240,4 +241,4 @@ void Executor::run(const Schedule& schedule, Elements buffer, Tag tag, Deadline 
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

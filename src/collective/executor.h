@@ -8,14 +8,14 @@
 #include "collective/schedule.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::collective {
 
 /// Runs schedules on a transport, which must outlive it. One thread at a time; calls block until
 /// the schedule is done, or the deadline has passed. All messages of a run have one tag: two runs
 /// at the same time on one transport need different ones.
 class Executor {
  public:
-  explicit Executor(Transport& transport);
+  explicit Executor(transport::Transport& transport);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -30,13 +30,13 @@ class Executor {
   /// has sums. Throws Error saying which collective, step and peer failed. Then the buffer's
   /// content is undefined and the transport closed: messages may still have been on their way to
   /// and from the buffer, and the peers cannot finish without this rank either.
-  void run(const Schedule& schedule, Elements buffer, Tag tag, Deadline deadline);
+  void run(const Schedule& schedule, Elements buffer, transport::Tag tag, Deadline deadline);
 
  private:
   class StepRunner;
 
-  Transport& transport_;
+  transport::Transport& transport_;
   std::unique_ptr<StepRunner> step_runner_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::collective

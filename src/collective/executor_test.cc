@@ -13,7 +13,7 @@
 #include "collective/algorithms.h"
 #include "collective/rank_threads_test_support.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 using testing::HasSubstr;
@@ -56,7 +56,7 @@ class AllReduceRun : public testing::TestWithParam<Case> {
   static std::vector<std::vector<float>> results(std::size_t count, int runs) {
     const auto [algorithm, world] = GetParam();
     std::vector<std::vector<float>> all(static_cast<std::size_t>(world * runs));
-    run_ranks(world, [&, &name = algorithm, size = world](Transport& transport) {
+    run_ranks(world, [&, &name = algorithm, size = world](transport::Transport& transport) {
       Executor executor(transport);
       const auto schedule = all_reduce_schedule(name, transport.rank(), size, count);
       for (int run = 0; run < runs; ++run) {
@@ -99,7 +99,7 @@ TEST(Executor, SumsInTheOrderOfTheRanks) {
     const auto part = part_of(rank, count);
     for (std::size_t i = 0; i < count; ++i) expected[i] += part[i];
   }
-  run_ranks(world, [&](Transport& transport) {
+  run_ranks(world, [&](transport::Transport& transport) {
     Executor executor(transport);
     auto buffer = part_of(transport.rank(), count);
     executor.run(direct_all_reduce(transport.rank(), world, count), buffer, 1, soon());
@@ -108,7 +108,7 @@ TEST(Executor, SumsInTheOrderOfTheRanks) {
 }
 
 TEST(Executor, RefusesABufferShorterThanTheSchedule) {
-  run_ranks(1, [](Transport& transport) {
+  run_ranks(1, [](transport::Transport& transport) {
     Executor executor(transport);
     std::vector<float> buffer(10);
     EXPECT_THROW(executor.run(ring_all_reduce(0, 2, 100), buffer, 1, soon()), Error);
@@ -119,7 +119,7 @@ TEST(Executor, APeerThatLeavesMidwayFailsEveryoneWithItsName) {
   constexpr int world = 4;
   constexpr int leaver = 2;
   std::vector<std::optional<Error>> errors(world);
-  run_ranks(world, [&](Transport& transport) {
+  run_ranks(world, [&](transport::Transport& transport) {
     auto schedule = ring_all_reduce(transport.rank(), world, 100'000);
     if (transport.rank() == leaver) schedule.steps.resize(2);
     Executor executor(transport);
@@ -143,7 +143,7 @@ TEST(Executor, APeerThatLeavesMidwayFailsEveryoneWithItsName) {
 }
 
 TEST(Executor, ASilentPeerIsATimeoutThatSaysWhereItHappened) {
-  const auto ends = make_inproc_group(2);
+  const auto ends = transport::make_inproc_group(2);
   Executor executor(*ends[0]);
   std::vector<float> buffer(32, 1);
   try {
@@ -158,4 +158,4 @@ TEST(Executor, ASilentPeerIsATimeoutThatSaysWhereItHappened) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collective

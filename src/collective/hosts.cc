@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 using Ranks = std::vector<int>;
@@ -75,4 +75,4 @@ bool even_hosts(std::span<const int> hosts) {
          std::ranges::all_of(by_host, [&](const auto& host) { return host.second.size() == size; });
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -14,7 +14,7 @@
 
 #include "collective/algorithms.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 /// `world` - 1 steps. In each a rank passes on the segment it got in the step before, so segments
@@ -51,4 +51,4 @@ Schedule ring_all_reduce(int rank, int world, std::size_t count) {
                   ring_all_gather(rank, world, count));
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

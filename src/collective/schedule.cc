@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-namespace cohort {
+namespace cohort::collective {
 
 // Whole blocks, so that in an aligned buffer of floats no two parts share a cache line; the first
 // parts have one block more where they do not come out even.
@@ -30,4 +30,4 @@ Schedule sequence(std::string name, Schedule first, Schedule second) {
   return first;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

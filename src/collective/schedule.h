@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::collective {
 
 /// Vocabulary. A *rank* is the number of a process in its group, the *world* how many there are. An
 /// *algorithm* works on a buffer of `count` elements that every rank has. It cuts the buffer into
@@ -63,4 +63,4 @@ struct Schedule {
 /// The steps of `first`, then those of `second`.
 Schedule sequence(std::string name, Schedule first, Schedule second);
 
-}  // namespace cohort
+}  // namespace cohort::collective

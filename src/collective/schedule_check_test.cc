@@ -12,7 +12,7 @@
 
 #include "collective/schedule_check_test_support.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 /// What a rank has in one cell.
@@ -293,4 +293,4 @@ TEST(ScheduleCheck, FindsBrokenRulesOfAStep) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collective

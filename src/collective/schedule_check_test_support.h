@@ -6,7 +6,7 @@
 
 #include "collective/schedule.h"
 
-namespace cohort {
+namespace cohort::collective {
 
 /// What a set of schedules does, found by running them on symbols instead of numbers.
 ///
@@ -34,4 +34,4 @@ struct ScheduleOutcome {
 /// Runs `schedules[rank]` of all ranks together on buffers of `count` elements.
 ScheduleOutcome check_schedules(const std::vector<Schedule>& schedules, std::size_t count);
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -6,7 +6,7 @@
 
 #include "base/vectorize.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 COHORT_VECTORIZE void multiply_floats(float* values, std::size_t count, float factor) {
@@ -117,4 +117,4 @@ template void sum_of(std::span<float>, std::span<const float* const>);
 template void sum_of(std::span<double>, std::span<const double* const>);
 template void sum_of(std::span<std::int64_t>, std::span<const std::int64_t* const>);
 
-}  // namespace cohort
+}  // namespace cohort::collective

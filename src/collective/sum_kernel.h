@@ -4,7 +4,7 @@
 
 #include "collective/elements.h"
 
-namespace cohort {
+namespace cohort::collective {
 
 /// The loops that add numbers up. All of them sum in the order in which the terms are given, so the
 /// same terms give the same bits, whatever the machine's vector length: a result never mixes
@@ -31,4 +31,4 @@ inline void sum_of(std::span<float> out, std::span<const float* const> sources) 
   sum_of<float>(out, sources);
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

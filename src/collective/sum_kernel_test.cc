@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 /// Numbers of very different size, so that another order of summing gives other bits.
@@ -70,4 +70,4 @@ TEST(SumKernel, WorksOnMemoryThatIsNotAligned) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -19,7 +19,7 @@
 #include <optional>
 #include <utility>
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 struct Relatives {
@@ -69,4 +69,4 @@ Schedule tree_all_reduce(int rank, int world, std::size_t count) {
                   tree_broadcast(rank, world, count, 0));
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -11,7 +11,7 @@
 #include "collective/rank_threads_test_support.h"
 #include "collective/sum_kernel.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 using testing::ElementsAre;
@@ -64,7 +64,7 @@ template <class T, class Test>
 void for_all(Test&& test) {
   for (const int world : kWorlds) {
     for (const std::size_t size : sizes<T>(world)) {
-      run_ranks(world, [&](Transport& transport) {
+      run_ranks(world, [&](transport::Transport& transport) {
         Executor executor(transport);
         test(executor, size);
       });
@@ -137,7 +137,7 @@ TYPED_TEST(TypedMoves, BroadcastAndAllGather) {
 TYPED_TEST(TypedMoves, GatherTakesWhateverEachGives) {
   const std::size_t given[] = {3, 0, 1, 40'000, 17};
   for (const int world : kWorlds) {
-    run_ranks(world, [&](Transport& transport) {
+    run_ranks(world, [&](transport::Transport& transport) {
       Executor executor(transport);
       const auto own = contributions<TypeParam>(transport.rank(), given[transport.rank()]);
       const auto all = gather<TypeParam>(executor, own, options());
@@ -151,7 +151,7 @@ TYPED_TEST(TypedMoves, GatherTakesWhateverEachGives) {
 
 // Nobody makes memory for what another one claims to have.
 TEST(TypedCollectives, GatherRefusesMoreThanThereIsUseFor) {
-  run_ranks(2, [](Transport& transport) {
+  run_ranks(2, [](transport::Transport& transport) {
     Executor executor(transport);
     const std::size_t own = transport.rank() == 0 ? 1 : std::size_t{1} << 40;
     EXPECT_THROW(segments_to_gather(executor, own, ElementType::byte, options()), Error);
@@ -159,7 +159,7 @@ TEST(TypedCollectives, GatherRefusesMoreThanThereIsUseFor) {
 }
 
 TEST(TypedCollectives, WholeNumbersBeginAgainAtTheirEnd) {
-  run_ranks(2, [](Transport& transport) {
+  run_ranks(2, [](transport::Transport& transport) {
     Executor executor(transport);
     std::vector<std::int64_t> buffer = {std::numeric_limits<std::int64_t>::max(), -1};
     all_reduce(executor, buffer, options());
@@ -171,7 +171,7 @@ TEST(TypedCollectives, BytesAreNotSummed) {
   static_assert(!std::constructible_from<Numbers, std::vector<std::byte>&>);
   static_assert(!std::constructible_from<Elements, std::vector<std::uint16_t>&>);
   static_assert(!std::constructible_from<Elements, const std::vector<float>&>);
-  run_ranks(2, [](Transport& transport) {
+  run_ranks(2, [](transport::Transport& transport) {
     Executor executor(transport);
     std::vector<std::byte> bytes(100);
     const Schedule sum = all_reduce_schedule("ring", transport.rank(), 2, bytes.size());
@@ -185,7 +185,7 @@ TEST(TypedCollectives, BytesAreNotSummed) {
 }
 
 TEST(TypedCollectives, AFailureSaysHowManyOfWhat) {
-  run_ranks(2, [](Transport& transport) {
+  run_ranks(2, [](transport::Transport& transport) {
     if (transport.rank() == 1) return transport.close();
     Executor executor(transport);
     std::vector<double> buffer(100);
@@ -199,4 +199,4 @@ TEST(TypedCollectives, AFailureSaysHowManyOfWhat) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collective

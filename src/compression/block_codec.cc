@@ -6,7 +6,7 @@
 #include "compression/codecs.h"
 #include "compression/float_bits.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 /// Calls visit(begin, count) for every block of `total` floats.
@@ -115,4 +115,4 @@ std::unique_ptr<Codec> make_plain_codec(std::size_t count) {
   return std::make_unique<PlainCodec>(count);
 }
 
-}  // namespace cohort
+}  // namespace cohort::compression

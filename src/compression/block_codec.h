@@ -2,7 +2,7 @@
 
 #include "compression/codec.h"
 
-namespace cohort {
+namespace cohort::compression {
 
 /// A codec that takes its vectors in blocks, each of which becomes a message of a fixed length on
 /// its own; the vector's message is theirs, one after the other. A kind of codec says what becomes
@@ -38,4 +38,4 @@ class BlockCodec : public Codec {
   std::size_t count_;  // Floats of a vector.
 };
 
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::compression {
 
 /// Vectors of floats made into shorter messages. A *vector* is a part of the flat space (gradients,
 /// changes, parameters); a *message* is bytes. Kinds and the layout of their messages: codecs.h.
@@ -106,4 +106,4 @@ const std::vector<CodecRow>& codec_table();
 /// What job files write instead of a codec's name to have one picked by trying.
 inline constexpr const char* kAutoCodec = "auto";
 
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -12,7 +12,7 @@
 
 #include "compression/codec_test_support.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -183,4 +183,4 @@ TEST(MakeCodec, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "compression/codec.h"
 
-namespace cohort {
+namespace cohort::compression {
 
 /// A vector of 5003 floats with two matrices that lowrank factors, one that it does not, and floats
 /// before, between and after them.
@@ -52,4 +52,4 @@ std::optional<ErrorCode> error_of(Call&& call) {
   return std::nullopt;
 }
 
-}  // namespace cohort
+}  // namespace cohort::compression

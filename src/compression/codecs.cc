@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "base/names.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 /// What make_codec() is asked for.
@@ -86,4 +86,4 @@ void check_length(std::string_view kind, std::size_t bytes, std::size_t expected
        expected);
 }
 
-}  // namespace cohort
+}  // namespace cohort::compression

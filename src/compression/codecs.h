@@ -6,7 +6,7 @@
 
 #include "compression/codec.h"
 
-namespace cohort {
+namespace cohort::compression {
 
 /// The codecs, a factory each, and the message that each makes of a vector of n floats. Others than
 /// the files of this folder and their tests make codecs by name (make_codec in codec.h).
@@ -82,4 +82,4 @@ void check_count(std::string_view kind, std::size_t count, std::size_t expected)
 /// Throws Error(corrupt) for a message of a length its codec never makes.
 void check_length(std::string_view kind, std::size_t bytes, std::size_t expected);
 
-}  // namespace cohort
+}  // namespace cohort::compression

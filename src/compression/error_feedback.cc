@@ -5,7 +5,7 @@
 #include "base/vectorize.h"
 #include "compression/codecs.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 // sum[i] = factor * a[i] + b[i]
@@ -83,4 +83,4 @@ void ErrorFeedback::undo() {
   undone_ = true;
 }
 
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -6,7 +6,7 @@
 
 #include "compression/codec.h"
 
-namespace cohort {
+namespace cohort::compression {
 
 /// SGD's momentum where a worker applies it to its own gradients before they leave. Whoever gets
 /// them must apply none of its own. Applied after a lossy codec it would keep going on with what
@@ -98,4 +98,4 @@ class ErrorFeedback {
   std::vector<std::byte> message_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::compression

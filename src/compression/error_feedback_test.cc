@@ -12,7 +12,7 @@
 
 #include "compression/codec_test_support.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 constexpr std::size_t kCount = 5003;
@@ -227,4 +227,4 @@ TEST(ErrorFeedback, IgnoresTheMemoryOfAnotherShape) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -4,7 +4,7 @@
 
 #include "base/vectorize.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 COHORT_VECTORIZE void add_loop(float* __restrict into, const float* __restrict from,
@@ -55,4 +55,4 @@ bool all_finite(std::span<const float> values) {
   return largest_magnitude_bits(values) < kInfinityBits;
 }
 
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <span>
 
-namespace cohort {
+namespace cohort::compression {
 
 /// Floats by their bits, numbers in messages, and the loops over floats that several codecs need.
 /// The functions that look at bits have no branches that depend on the values, so that loops with
@@ -62,4 +62,4 @@ std::uint32_t largest_magnitude_bits(std::span<const float> values);
 
 bool all_finite(std::span<const float> values);
 
-}  // namespace cohort
+}  // namespace cohort::compression

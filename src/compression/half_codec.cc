@@ -3,7 +3,7 @@
 #include "compression/codecs.h"
 #include "compression/float_bits.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 // A half has 10 bits of fraction where a float has 23, and its exponents are smaller by 112.
@@ -123,4 +123,4 @@ float from_bf16(std::uint16_t half) {
   return bf16_to_float(half);
 }
 
-}  // namespace cohort
+}  // namespace cohort::compression

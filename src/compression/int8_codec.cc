@@ -7,7 +7,7 @@
 #include "compression/codecs.h"
 #include "compression/float_bits.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 constexpr float kSteps = 127;  // Of the scale, to either side of 0.
@@ -117,4 +117,4 @@ std::unique_ptr<Codec> make_int8_codec(std::size_t count, std::uint64_t seed) {
   return std::make_unique<Int8Codec>(count, seed);
 }
 
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -8,7 +8,7 @@
 #include "compression/float_bits.h"
 #include "compression/matrix_kernels.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 void check_matrices(const CodecShape& shape) {
@@ -105,7 +105,7 @@ void LowRank::project(std::span<const float> values, std::span<float> left) {
 void LowRank::orthonormalise(std::span<float> left) const {
   for (const Factored& matrix : matrices_) {
     const std::size_t rows = matrix.shape.rows;
-    cohort::orthonormalise(left.subspan(matrix.left, rank_ * rows), rows);
+    compression::orthonormalise(left.subspan(matrix.left, rank_ * rows), rows);
   }
 }
 
@@ -162,4 +162,4 @@ void LowRank::clear_matrices(std::span<float> values) const {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -6,7 +6,7 @@
 
 #include "compression/codec.h"
 
-namespace cohort {
+namespace cohort::compression {
 
 /// Low-rank factors of the matrices in a vector of floats, by one step of power iteration a vector
 /// (PowerSGD, Vogels et al. 2019). Of every matrix M
@@ -95,4 +95,4 @@ class LowRank {
   std::uint64_t vectors_ = 0;  // Projected so far.
 };
 
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -5,7 +5,7 @@
 #include "compression/float_bits.h"
 #include "compression/low_rank.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 /// One worker's use of LowRank: all steps one after the other, with nothing summed in between.
@@ -106,4 +106,4 @@ std::unique_ptr<Codec> make_lowrank_codec(const CodecShape& shape, std::int64_t 
   return std::make_unique<LowrankCodec>(shape, rank, seed);
 }
 
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -13,7 +13,7 @@
 #include "compression/low_rank.h"
 #include "compression/matrix_kernels.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 constexpr float kClose = 1e-4F;
@@ -194,4 +194,4 @@ TEST(Matrices, WithinAPartAreTheirWholeRows) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compression

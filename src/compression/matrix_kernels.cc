@@ -6,7 +6,7 @@
 
 #include "base/vectorize.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 // Sums are kept in 16 lanes, one cache line of floats, whatever the processor's vectors hold.
@@ -196,4 +196,4 @@ void orthonormalise(std::span<float> vectors, std::size_t length) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-namespace cohort {
+namespace cohort::compression {
 
 /// Products of a large matrix and a few vectors, each in one pass over the matrix at the speed of
 /// memory. Every sum is made in an order that depends on the sizes only.
@@ -34,4 +34,4 @@ void orthonormalise(std::span<float> vectors, std::size_t length);
 /// The sum of a[i] * b[i].
 double dot(std::span<const float> a, std::span<const float> b);
 
-}  // namespace cohort
+}  // namespace cohort::compression

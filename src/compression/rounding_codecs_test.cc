@@ -14,7 +14,7 @@
 #include "compression/codec_test_support.h"
 #include "compression/codecs.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -176,4 +176,4 @@ TEST(Sign, TakesABitAFloatAndAScaleABlock) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -7,7 +7,7 @@
 #include "compression/codecs.h"
 #include "compression/float_bits.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 // The 1024 signs of a block are 32 rows of 32: the sign of float (row, lane) is bit `row` of word
@@ -98,4 +98,4 @@ std::unique_ptr<Codec> make_sign_codec(std::size_t count) {
   return std::make_unique<SignCodec>(count);
 }
 
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "compression/float_bits.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 constexpr std::size_t kSample = 1 << 15;
@@ -92,4 +92,4 @@ void TopMagnitudes::keep_largest(std::span<const float> values, std::size_t want
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::compression

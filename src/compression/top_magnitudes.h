@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace cohort {
+namespace cohort::compression {
 
 /// Finds the values of largest magnitude in one pass over memory: a sample says what magnitude most
 /// of them will have, the pass collects all that have it, and only among those it is sorted out.
@@ -30,4 +30,4 @@ class TopMagnitudes {
   std::vector<std::uint32_t> magnitudes_;  // Of a sample, or of the candidates.
 };
 
-}  // namespace cohort
+}  // namespace cohort::compression

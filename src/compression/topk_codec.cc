@@ -7,7 +7,7 @@
 #include "compression/float_bits.h"
 #include "compression/top_magnitudes.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 constexpr std::size_t kLongestGap = 5;  // Bytes, for 32 bits.
@@ -140,4 +140,4 @@ std::unique_ptr<Codec> make_topk_codec(std::size_t count, double ratio) {
   return std::make_unique<TopkCodec>(count, kept);
 }
 
-}  // namespace cohort
+}  // namespace cohort::compression

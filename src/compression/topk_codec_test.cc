@@ -14,7 +14,7 @@
 #include "compression/codec_test_support.h"
 #include "compression/top_magnitudes.h"
 
-namespace cohort {
+namespace cohort::compression {
 namespace {
 
 /// By sorting everything: larger magnitudes first, of equal ones the lower index.
@@ -134,4 +134,4 @@ TEST_F(BrokenTopk, IsRefused) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::compression

@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 /// Workers are bound to their cores, so this may be fewer than the machine has.
@@ -61,7 +61,7 @@ BatchLoader::~BatchLoader() {
   thread_.join();
 }
 
-void BatchLoader::seek(const Claim& claim) {
+void BatchLoader::seek(const cluster::Claim& claim) {
   if (has_thread()) fail(ErrorCode::invalid, "a loader that works ahead cannot go elsewhere");
   sequence_.seek(claim);
 }
@@ -147,4 +147,4 @@ std::optional<Batch> EvaluationBatches::next() {
   return buffer_;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -12,7 +12,7 @@
 
 #include "data/sampler.h"
 
-namespace cohort {
+namespace cohort::data {
 
 struct LoadedBatch : BatchPlace {
   Batch batch;  ///< May have no rows.
@@ -47,7 +47,7 @@ class BatchLoader {
 
   /// Goes on elsewhere: see BatchSequence::seek. Only where next() gathers itself, because a thread
   /// would already have gathered something else.
-  void seek(const Claim& claim);
+  void seek(const cluster::Claim& claim);
 
   bool has_thread() const { return thread_.joinable(); }
 
@@ -106,4 +106,4 @@ class EvaluationBatches {
   Batch buffer_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::data

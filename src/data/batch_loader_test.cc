@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 using testing::HasSubstr;
@@ -190,4 +190,4 @@ TEST(TensorDataset, GathersAnyTypeAndLayout) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::data

@@ -9,7 +9,7 @@
 #include "base/fail.h"
 #include "data/sampler.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 /// A program's tensor as this dataset keeps it: on the CPU, without gaps, apart from autograd.
@@ -59,26 +59,6 @@ void copy_rows(const torch::Tensor& from, std::span<const std::int64_t> indices,
     std::memcpy(target, source + static_cast<std::size_t>(index) * row_bytes, row_bytes);
     target += row_bytes;
   }
-}
-
-TensorDataset::TensorDataset(torch::Tensor input, torch::Tensor target)
-    : input_(as_rows(input, "input")), target_(as_rows(target, "target")) {
-  if (input_.size(0) != target_.size(0)) {
-    fail(ErrorCode::invalid, "the input tensor has {} rows and the target tensor {}",
-         input_.size(0), target_.size(0));
-  }
-}
-
-Batch TensorDataset::gather(std::span<const std::int64_t> indices) const {
-  Batch batch;
-  gather_into(indices, batch);
-  return batch;
-}
-
-void TensorDataset::gather_into(std::span<const std::int64_t> indices, Batch& into) const {
-  check_indices(indices, size());
-  copy_rows(input_, indices, into.input);
-  copy_rows(target_, indices, into.target);
 }
 
 ByteImages::ByteImages(torch::Tensor pixels, torch::Tensor labels)
@@ -155,6 +135,31 @@ std::vector<std::int64_t> all_rows(std::int64_t samples) {
   std::vector<std::int64_t> rows(static_cast<std::size_t>(samples));
   std::iota(rows.begin(), rows.end(), 0);
   return rows;
+}
+
+}  // namespace cohort::data
+
+// Public (cohort/dataset.h).
+namespace cohort {
+
+TensorDataset::TensorDataset(torch::Tensor input, torch::Tensor target)
+    : input_(data::as_rows(input, "input")), target_(data::as_rows(target, "target")) {
+  if (input_.size(0) != target_.size(0)) {
+    fail(ErrorCode::invalid, "the input tensor has {} rows and the target tensor {}",
+         input_.size(0), target_.size(0));
+  }
+}
+
+Batch TensorDataset::gather(std::span<const std::int64_t> indices) const {
+  Batch batch;
+  gather_into(indices, batch);
+  return batch;
+}
+
+void TensorDataset::gather_into(std::span<const std::int64_t> indices, Batch& into) const {
+  data::check_indices(indices, size());
+  data::copy_rows(input_, indices, into.input);
+  data::copy_rows(target_, indices, into.target);
 }
 
 }  // namespace cohort

@@ -10,7 +10,7 @@
 
 #include "data/preprocessing/inputs.h"
 
-namespace cohort {
+namespace cohort::data {
 
 /// Datasets that are kept in memory, what gathering into a batch's buffers takes, and how
 /// validation samples are set aside. TensorDataset (include/cohort/dataset.h) is defined in
@@ -84,4 +84,4 @@ Split split_samples(const std::string& source, std::int64_t samples, double frac
 /// 0 … samples-1: where all train.
 std::vector<std::int64_t> all_rows(std::int64_t samples);
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -3,7 +3,7 @@
 #include "base/names.h"
 #include "data/sources/sources.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 /// A kind of data, as `[data] kind` names it. A program's own datasets have no name here.
@@ -36,4 +36,4 @@ LoadedData load_data(const DataOptions& options, std::uint64_t seed) {
   return {};  // check_known has thrown.
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -11,7 +11,7 @@
 #include "data/preprocessing/preprocessing.h"
 #include "tensor/data_spec.h"
 
-namespace cohort {
+namespace cohort::data {
 
 /// What loading data gives: samples, what a model must know of them, and what was learned on the
 /// way from raw rows to them. Both sets are there and have samples. Datasets are immutable, so any
@@ -19,7 +19,7 @@ namespace cohort {
 struct LoadedData {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> validation;
-  DataSpec spec;
+  tensor::DataSpec spec;
   Preprocessing preprocessing = {};
   std::string note = {};  ///< What the user should know, as a sentence; mostly empty.
 };
@@ -36,4 +36,4 @@ std::vector<std::string> data_kinds();
 /// no_space for more than memory holds. docs/data.md describes every kind.
 LoadedData load_data(const DataOptions& options, std::uint64_t seed);
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -16,7 +16,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 using testing::ElementsAre;
@@ -360,4 +360,4 @@ TEST_F(LoadData, RefusesNegativeClassesAndEmptySets) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::data

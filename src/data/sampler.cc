@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "base/random.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 /// Throws for options with which next() would read beyond an epoch's order, or give nothing for
@@ -73,7 +73,7 @@ void BatchSequence::begin_epoch(std::int64_t number) {
 }
 
 // An epoch's order is made anew only where the step is of another epoch.
-void BatchSequence::seek(const Claim& claim) {
+void BatchSequence::seek(const cluster::Claim& claim) {
   const std::int64_t steps = steps_per_epoch(order_.samples(), options_.batch);
   if (claim.step / steps != at_.epoch) begin_epoch(claim.step / steps);
   at_.offset = claim.step % steps * options_.batch;
@@ -107,4 +107,4 @@ BatchSequence::Item BatchSequence::next() {
   return item;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

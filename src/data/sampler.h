@@ -6,7 +6,7 @@
 
 #include "cluster/work_board.h"
 
-namespace cohort {
+namespace cohort::data {
 
 /// The order of samples, and who takes which. An *epoch* is one pass over all samples in an order
 /// that is a function of (seed, epoch). It is cut into *global batches*; the last one may be
@@ -106,7 +106,7 @@ class BatchSequence {
 
   /// Goes on with this part of the batch of this step, counted from the start of epoch 0. For
   /// workers that are handed their work: `world` is then the number of parts.
-  void seek(const Claim& claim);
+  void seek(const cluster::Claim& claim);
 
  private:
   void begin_epoch(std::int64_t number);
@@ -118,4 +118,4 @@ class BatchSequence {
   std::int64_t micro_ = 0;                 ///< The next micro-batch of that step.
 };
 
-}  // namespace cohort
+}  // namespace cohort::data

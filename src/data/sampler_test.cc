@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 using testing::HasSubstr;
@@ -164,4 +164,4 @@ TEST(BatchSequence, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::data

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "event.pb.h"
 
-namespace cohort {
+namespace cohort::events {
 namespace {
 
 using tensorboard::Event;
@@ -208,4 +208,4 @@ void append_record(std::string& file, std::string_view data) {
   file += bytes_of(masked_crc32c(data));
 }
 
-}  // namespace cohort
+}  // namespace cohort::events

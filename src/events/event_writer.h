@@ -12,7 +12,7 @@
 
 #include "base/unique_fd.h"
 
-namespace cohort {
+namespace cohort::events {
 
 /// TensorBoard's event files, such as events.out.tfevents.1718000000.host.4711.0.
 ///
@@ -89,4 +89,4 @@ std::uint32_t masked_crc32c(std::string_view bytes);
 /// Appends one record to the bytes of a file.
 void append_record(std::string& file, std::string_view data);
 
-}  // namespace cohort
+}  // namespace cohort::events

@@ -16,7 +16,7 @@
 #include "base/files.h"
 #include "event.pb.h"
 
-namespace cohort {
+namespace cohort::events {
 namespace {
 
 using tensorboard::Event;
@@ -243,4 +243,4 @@ TEST(Histogram, SpansTheWholeRangeOfFloats) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::events

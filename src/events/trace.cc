@@ -10,7 +10,7 @@
 
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::events {
 namespace {
 
 using Span = TraceRecorder::Span;
@@ -148,4 +148,4 @@ void write_trace(const std::filesystem::path& path, std::span<const std::string>
   file.commit();
 }
 
-}  // namespace cohort
+}  // namespace cohort::events

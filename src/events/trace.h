@@ -10,7 +10,7 @@
 
 #include "base/deadline.h"
 
-namespace cohort {
+namespace cohort::events {
 
 /// What each rank did when, as a file that Perfetto and chrome://tracing draw.
 ///
@@ -59,4 +59,4 @@ class TraceRecorder {
 /// none, are left out. Throws Error naming the file.
 void write_trace(const std::filesystem::path& path, std::span<const std::string> fragments);
 
-}  // namespace cohort
+}  // namespace cohort::events

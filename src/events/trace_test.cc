@@ -13,7 +13,7 @@
 
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::events {
 namespace {
 
 using Json = nlohmann::json;
@@ -122,4 +122,4 @@ TEST(Trace, ThreadsMayRecordAtOnce) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::events

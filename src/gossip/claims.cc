@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 constexpr int kTakerBits = 16;
@@ -29,7 +29,7 @@ void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) {
   }
 }
 
-std::int64_t number_of(const Claim& claim, std::int64_t parts) {
+std::int64_t number_of(const cluster::Claim& claim, std::int64_t parts) {
   return claim.step * parts + claim.part;
 }
 
@@ -37,18 +37,18 @@ class CountedClaims : public Claims {
  public:
   CountedClaims(ClaimCounter& counter, int worker) : counter_(counter), worker_(worker) {}
 
-  std::optional<Claim> next() override { return last_ = counter_.next(worker_); }
+  std::optional<cluster::Claim> next() override { return last_ = counter_.next(worker_); }
   void done() override {
     if (last_) counter_.done(worker_, *last_);
   }
   void stop() override { counter_.stop(); }
   bool stopped() override { return counter_.stopped(); }
-  WorkLeft left() const override { return counter_.left(); }
+  cluster::WorkLeft left() const override { return counter_.left(); }
 
  private:
   ClaimCounter& counter_;
   int worker_;
-  std::optional<Claim> last_;
+  std::optional<cluster::Claim> last_;
 };
 
 }  // namespace
@@ -58,32 +58,32 @@ std::int64_t ClaimRange::size() const {
   return static_cast<std::int64_t>(work.again.size()) + in_order;
 }
 
-std::int64_t ClaimRange::pieces_before(const Claim& claim) const {
+std::int64_t ClaimRange::pieces_before(const cluster::Claim& claim) const {
   const std::int64_t number = number_of(claim, work.parts);
   if (number >= work.next) return number;
   const auto found = std::ranges::find(work.again, claim);
   return work.next - (work.again.end() - found);
 }
 
-Claim ClaimRange::at(std::int64_t index) const {
+cluster::Claim ClaimRange::at(std::int64_t index) const {
   const auto again = static_cast<std::int64_t>(work.again.size());
   if (index < again) return work.again[static_cast<std::size_t>(index)];
   const std::int64_t number = work.next + index - again;
   return {.step = number / work.parts, .part = static_cast<int>(number % work.parts)};
 }
 
-std::int64_t whole_steps(const WorkLeft& work) {
+std::int64_t whole_steps(const cluster::WorkLeft& work) {
   std::int64_t first = work.next / work.parts;
-  for (const Claim& claim : work.again) first = std::min(first, claim.step);
+  for (const cluster::Claim& claim : work.again) first = std::min(first, claim.step);
   return first;
 }
 
-WorkLeft merged_work(std::span<const WorkLeft> views) {
-  WorkLeft merged = *std::ranges::max_element(views, {}, &WorkLeft::next);
-  for (const WorkLeft& view : views) {
+cluster::WorkLeft merged_work(std::span<const cluster::WorkLeft> views) {
+  cluster::WorkLeft merged = *std::ranges::max_element(views, {}, &cluster::WorkLeft::next);
+  for (const cluster::WorkLeft& view : views) {
     std::unordered_set<std::int64_t> again;
-    for (const Claim& claim : view.again) again.insert(number_of(claim, merged.parts));
-    std::erase_if(merged.again, [&](const Claim& claim) {
+    for (const cluster::Claim& claim : view.again) again.insert(number_of(claim, merged.parts));
+    std::erase_if(merged.again, [&](const cluster::Claim& claim) {
       const std::int64_t number = number_of(claim, merged.parts);
       return number < view.next && !again.contains(number);
     });
@@ -104,7 +104,7 @@ void ClaimCounter::note_last(std::uint64_t taken) const {
   if (taker >= 0) raise(piece(taker).state, working_on(count_of(taken) - 1));
 }
 
-std::optional<Claim> ClaimCounter::next(int worker) {
+std::optional<cluster::Claim> ClaimCounter::next(int worker) {
   std::uint64_t taken = head().taken.load(std::memory_order_acquire);
   while (!stopped() && count_of(taken) < range_.size()) {
     note_last(taken);
@@ -119,17 +119,17 @@ std::optional<Claim> ClaimCounter::next(int worker) {
   return std::nullopt;
 }
 
-void ClaimCounter::done(int worker, const Claim& claim) {
+void ClaimCounter::done(int worker, const cluster::Claim& claim) {
   std::atomic<std::uint64_t>& state = piece(worker).state;
   const std::uint64_t now = state.load(std::memory_order_acquire);
   if (now == 0) return;
-  const Claim last = range_.at(static_cast<std::int64_t>(now / 2) - 1);
+  const cluster::Claim last = range_.at(static_cast<std::int64_t>(now / 2) - 1);
   if (last.step == claim.step && last.part == claim.part) raise(state, now | 1);
 }
 
 /// The pieces that are taken and not done stand in the workers' lines; those to do again that were
 /// never taken, and all after the last one taken, follow from the count.
-WorkLeft ClaimCounter::left() const {
+cluster::WorkLeft ClaimCounter::left() const {
   const std::uint64_t taken = head().taken.load(std::memory_order_acquire);
   const std::int64_t count = count_of(taken);
   note_last(taken);
@@ -143,12 +143,12 @@ WorkLeft ClaimCounter::left() const {
   const auto again = static_cast<std::int64_t>(range_.work.again.size());
   for (std::int64_t index = count; index < again; ++index) indices.push_back(index);
 
-  WorkLeft left{.next = range_.work.next + std::max<std::int64_t>(count - again, 0),
-                .parts = range_.work.parts,
-                .again = {}};
+  cluster::WorkLeft left{.next = range_.work.next + std::max<std::int64_t>(count - again, 0),
+                         .parts = range_.work.parts,
+                         .again = {}};
   for (const std::int64_t index : indices) left.again.push_back(range_.at(index));
   std::ranges::sort(left.again, {},
-                    [&](const Claim& claim) { return number_of(claim, left.parts); });
+                    [&](const cluster::Claim& claim) { return number_of(claim, left.parts); });
   return left;
 }
 
@@ -156,4 +156,4 @@ std::unique_ptr<Claims> make_counted_claims(ClaimCounter& counter, int worker) {
   return std::make_unique<CountedClaims>(counter, worker);
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -11,9 +11,12 @@
 #include "base/deadline.h"
 #include "cluster/work_board.h"
 
-namespace cohort {
-
+namespace cohort::rpc {
 class RpcCall;
+}  // namespace cohort::rpc
+
+namespace cohort::gossip {
+
 struct RemoteHeader;
 
 /// Claims: where the workers of a run without a centre get their work.
@@ -33,7 +36,7 @@ class Claims {
 
   /// The next piece of work; nothing when all is handed out or somebody has called stop(). Throws
   /// Error(peer_lost) or Error(timeout) where whoever counts is not there any more.
-  virtual std::optional<Claim> next() = 0;
+  virtual std::optional<cluster::Claim> next() = 0;
 
   /// This worker has done the piece that next() gave it last.
   virtual void done() = 0;
@@ -51,7 +54,7 @@ class Claims {
   /// What nobody has done yet: what is not handed out, and what workers have and are not done with,
   /// whether they live or not. Where another worker counts it is what this one was told last, and
   /// others may have done some of it since.
-  virtual WorkLeft left() const = 0;
+  virtual cluster::WorkLeft left() const = 0;
 
   /// Bytes of messages about claims.
   virtual std::uint64_t bytes_sent() const { return 0; }
@@ -61,23 +64,23 @@ class Claims {
 /// What is handed out: first the pieces to do again, then all from `work.next` to the end of step
 /// end_step - 1.
 struct ClaimRange {
-  WorkLeft work = {};
+  cluster::WorkLeft work = {};
   std::int64_t end_step = 0;
 
   std::int64_t size() const;
   /// How many pieces of the whole job are done or handed out before `claim`, one of these.
-  std::int64_t pieces_before(const Claim& claim) const;
+  std::int64_t pieces_before(const cluster::Claim& claim) const;
   /// Of the pieces in their order.
-  Claim at(std::int64_t index) const;
+  cluster::Claim at(std::int64_t index) const;
 };
 
 /// Steps of which nothing is left.
-std::int64_t whole_steps(const WorkLeft& work);
+std::int64_t whole_steps(const cluster::WorkLeft& work);
 
 /// What is left by what several workers know of it, each at its time. A piece is done where
 /// somebody knew that it was handed out and done. There is at least one view, and all have the same
 /// parts.
-WorkLeft merged_work(std::span<const WorkLeft> views);
+cluster::WorkLeft merged_work(std::span<const cluster::WorkLeft> views);
 
 /// Counts the claims and remembers who works on which, in memory that all who take from it can
 /// touch; zeroed memory is a new one. Needs no lock: a process that dies here, at whatever
@@ -95,14 +98,14 @@ class ClaimCounter {
   /// `memory` is 64-byte aligned and has bytes_needed(world). All who share it have the same range.
   ClaimCounter(std::span<std::byte> memory, int world, const ClaimRange& range);
 
-  std::optional<Claim> next(int worker);
+  std::optional<cluster::Claim> next(int worker);
   /// Ignored where it is not what the worker has taken last.
-  void done(int worker, const Claim& claim);
+  void done(int worker, const cluster::Claim& claim);
   void stop() { head().stopped.store(1, std::memory_order_relaxed); }
   bool stopped() const { return head().stopped.load(std::memory_order_relaxed) != 0; }
 
   /// See Claims::left. Others may take and finish meanwhile.
-  WorkLeft left() const;
+  cluster::WorkLeft left() const;
 
  private:
   /// `taken` is how many pieces were taken << 16 | 1 + who took the last one; 0: none was.
@@ -132,7 +135,7 @@ std::unique_ptr<Claims> make_counted_claims(ClaimCounter& counter, int worker);
 struct RemoteClaimsOptions {
   std::string address = {};  ///< Of the counter's RpcServer.
   int rank = 0;
-  WorkLeft work = {};  ///< What is handed out.
+  cluster::WorkLeft work = {};  ///< What is handed out.
   Duration timeout = {};
 };
 
@@ -141,6 +144,6 @@ struct RemoteClaimsOptions {
 std::unique_ptr<Claims> make_remote_claims(const RemoteClaimsOptions& options);
 
 /// On rank 0: answers such a call, whose header was read and whose sender is a rank of the run.
-void answer_claim(RpcCall& call, ClaimCounter& counter, const RemoteHeader& header);
+void answer_claim(rpc::RpcCall& call, ClaimCounter& counter, const RemoteHeader& header);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -14,12 +14,12 @@
 #include "base/random.h"
 #include "os/memory.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 TEST(ClaimCounter, HandsOutWhatIsToDoAgainFirst) {
   const ClaimRange range{.work = {.next = 5, .parts = 3, .again = {{0, 2}}}, .end_step = 3};
-  const PrivateMemory memory(ClaimCounter::bytes_needed(2));
+  const os::PrivateMemory memory(ClaimCounter::bytes_needed(2));
   ClaimCounter counter(memory.bytes(), 2, range);
   EXPECT_EQ(range.size(), 5);
   std::vector<std::int64_t> numbers;
@@ -38,7 +38,7 @@ TEST(ClaimCounter, HandsOutWhatIsToDoAgainFirst) {
 }
 
 TEST(ClaimCounter, AWordAboutAnEarlierPieceSaysNothingAboutThisOne) {
-  const PrivateMemory memory(ClaimCounter::bytes_needed(1));
+  const os::PrivateMemory memory(ClaimCounter::bytes_needed(1));
   ClaimCounter counter(memory.bytes(), 1, {.work = {}, .end_step = 9});
   const auto first = counter.next(0);
   const auto second = counter.next(0);
@@ -53,15 +53,15 @@ TEST(ClaimCounter, ARangeBehindTheEndIsEmpty) {
 }
 
 TEST(ClaimCounter, WhatSeveralWorkersKnowIsPutTogether) {
-  const auto numbers = [](const std::vector<WorkLeft>& views) {
-    const WorkLeft merged = merged_work(views);
+  const auto numbers = [](const std::vector<cluster::WorkLeft>& views) {
+    const cluster::WorkLeft merged = merged_work(views);
     std::vector<std::int64_t> all = {merged.next};
-    for (const Claim& claim : merged.again) all.push_back(claim.step * 2 + claim.part);
+    for (const cluster::Claim& claim : merged.again) all.push_back(claim.step * 2 + claim.part);
     return all;
   };
-  const WorkLeft old{.next = 4, .parts = 2, .again = {{1, 0}, {1, 1}}};
-  const WorkLeft newest{.next = 9, .parts = 2, .again = {{1, 0}, {1, 1}, {3, 1}, {4, 0}}};
-  const WorkLeft has_done_its_own{.next = 8, .parts = 2, .again = {{1, 0}, {1, 1}}};
+  const cluster::WorkLeft old{.next = 4, .parts = 2, .again = {{1, 0}, {1, 1}}};
+  const cluster::WorkLeft newest{.next = 9, .parts = 2, .again = {{1, 0}, {1, 1}, {3, 1}, {4, 0}}};
+  const cluster::WorkLeft has_done_its_own{.next = 8, .parts = 2, .again = {{1, 0}, {1, 1}}};
   EXPECT_EQ(numbers({old}), (std::vector<std::int64_t>{4, 2, 3}));
   EXPECT_EQ(numbers({old, newest}), (std::vector<std::int64_t>{9, 2, 3, 7, 8}));
   // Piece 7 was handed out and done; piece 8 was not handed out yet when that worker asked last.
@@ -73,7 +73,7 @@ TEST(ClaimCounter, KnowsWhatIsLeftWhileOthersGoOn) {
   constexpr int kWorkers = 3;
   constexpr std::int64_t kPieces = 20'000;
   const ClaimRange range{.work = {.parts = 2}, .end_step = kPieces / 2};
-  const PrivateMemory memory(ClaimCounter::bytes_needed(kWorkers));
+  const os::PrivateMemory memory(ClaimCounter::bytes_needed(kWorkers));
   ClaimCounter counter(memory.bytes(), kWorkers, range);
   std::vector<std::jthread> threads;
   for (int worker = 0; worker < kWorkers; ++worker) {
@@ -82,12 +82,12 @@ TEST(ClaimCounter, KnowsWhatIsLeftWhileOthersGoOn) {
     });
   }
   for (std::int64_t before = 0; before < kPieces;) {
-    const WorkLeft left = counter.left();
+    const cluster::WorkLeft left = counter.left();
     EXPECT_GE(left.next, before);
     before = left.next;
     ASSERT_LE(left.again.size(), static_cast<std::size_t>(kWorkers));
     std::int64_t last = -1;
-    for (const Claim& claim : left.again) {
+    for (const cluster::Claim& claim : left.again) {
       const std::int64_t number = claim.step * 2 + claim.part;
       ASSERT_GT(number, last);
       ASSERT_LT(number, left.next);
@@ -111,8 +111,8 @@ TEST(ClaimCounter, WorkersKilledAnywhereLoseNoPiece) {
   Random random(3);
   int killed_within_a_piece = 0;
   for (int round = 0; round < 30; ++round) {
-    const auto memory = SharedMemory::create(ClaimCounter::bytes_needed(kWorkers));
-    const auto results = SharedMemory::create(kPieces * sizeof(std::atomic<int>));
+    const auto memory = os::SharedMemory::create(ClaimCounter::bytes_needed(kWorkers));
+    const auto results = os::SharedMemory::create(kPieces * sizeof(std::atomic<int>));
     auto* const done = reinterpret_cast<std::atomic<int>*>(results.data());
     const ClaimRange range{.work = {}, .end_step = kPieces};
     ClaimCounter counter({memory.data(), memory.size()}, kWorkers, range);
@@ -128,9 +128,9 @@ TEST(ClaimCounter, WorkersKilledAnywhereLoseNoPiece) {
       ::kill(child, SIGKILL);
       ::waitpid(child, nullptr, 0);
     }
-    const WorkLeft left = counter.left();
+    const cluster::WorkLeft left = counter.left();
     std::map<std::int64_t, int> again;
-    for (const Claim& claim : left.again) ++again[claim.step];
+    for (const cluster::Claim& claim : left.again) ++again[claim.step];
     killed_within_a_piece += static_cast<int>(again.size());
     for (std::int64_t piece = 0; piece < kPieces; ++piece) {
       const bool is_left = piece >= left.next || again.contains(piece);
@@ -148,4 +148,4 @@ TEST(ClaimCounter, WorkersKilledAnywhereLoseNoPiece) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gossip

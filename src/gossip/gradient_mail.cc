@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "collective/sum_kernel.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 GradientMail::GradientMail(const MailOptions& options)
     : options_(options),
@@ -37,7 +37,7 @@ Pieces GradientMail::collect(PeerBoxes& boxes, std::span<float> sum) {
     if (!arrived) continue;
     pieces += {.count = arrived->weight(), .rates = arrived->rates()};
     if (is_plain()) {
-      add_to(sum, floats_of_message(arrived->message(), sum.size()));
+      collective::add_to(sum, floats_of_message(arrived->message(), sum.size()));
     } else {
       decoder_->add(arrived->message(), sum);
     }
@@ -54,8 +54,9 @@ bool GradientMail::has_leftovers() const {
 
 Pieces GradientMail::add_leftovers(int peer, std::span<float> sum) const {
   const Lane& lane = lanes_.at(peer);
-  if (lane.has_unsent) add_to(sum, lane.unsent);
-  if (lane.feedback && !lane.feedback->rest().empty()) add_to(sum, lane.feedback->rest());
+  if (lane.has_unsent) collective::add_to(sum, lane.unsent);
+  if (lane.feedback && !lane.feedback->rest().empty())
+    collective::add_to(sum, lane.feedback->rest());
   return lane.unsent_pieces;
 }
 
@@ -97,7 +98,7 @@ void GradientMail::start_from(const Leftovers& leftovers, const std::set<int>& t
 void GradientMail::keep(Lane& lane, std::span<const float> gradients, const Pieces& pieces) {
   lane.unsent_pieces += pieces;
   if (lane.has_unsent) {
-    add_to(lane.unsent, gradients);
+    collective::add_to(lane.unsent, gradients);
   } else {
     lane.unsent.assign(gradients.begin(), gradients.end());
     lane.has_unsent = true;
@@ -132,8 +133,9 @@ void GradientMail::send_encoded(PeerBoxes& boxes, int peer, std::span<const floa
   if (!free || lane.has_unsent) keep(lane, gradients, one_piece());
   if (!free) return;
   if (!lane.feedback) {
-    lane.feedback.emplace(new_codec(peer), options_.shape.count,
-                          ErrorFeedback::Options{.keep_rest = options_.compression.error_feedback});
+    lane.feedback.emplace(
+        new_codec(peer), options_.shape.count,
+        compression::ErrorFeedback::Options{.keep_rest = options_.compression.error_feedback});
   }
   const auto message = lane.feedback->encode(lane.has_unsent ? lane.unsent : gradients);
   const Pieces pieces = lane.has_unsent ? lane.unsent_pieces : one_piece();
@@ -144,11 +146,11 @@ void GradientMail::send_encoded(PeerBoxes& boxes, int peer, std::span<const floa
 }
 
 /// Each lane has its own stream of random numbers, the same in every run with the job's seed.
-std::unique_ptr<Codec> GradientMail::new_codec(int peer) const {
+std::unique_ptr<compression::Codec> GradientMail::new_codec(int peer) const {
   const auto [rank, world, seed] = options_.place;
   const auto stream = static_cast<std::uint64_t>(rank) * static_cast<std::uint64_t>(world) +
                       static_cast<std::uint64_t>(peer);
-  return make_codec(options_.compression, options_.shape, Random(seed, stream).next());
+  return compression::make_codec(options_.compression, options_.shape, Random(seed, stream).next());
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

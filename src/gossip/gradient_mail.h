@@ -11,7 +11,7 @@
 #include "gossip/boxes/peer_boxes.h"
 #include "gossip/mail.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 /// One worker's gradients on their way to all its neighbours, and theirs to it. None is lost: what
 /// a peer has not taken yet is added up, in its box where floats travel as they are, otherwise (and
@@ -71,7 +71,7 @@ class GradientMail {
     Pieces unsent_pieces = {};
     bool has_unsent = false;
     bool lost = false;  // There is nobody to tell.
-    std::optional<ErrorFeedback> feedback = {};
+    std::optional<compression::ErrorFeedback> feedback = {};
   };
 
   bool is_plain() const { return decoder_ == nullptr; }
@@ -79,14 +79,14 @@ class GradientMail {
   void send_plain(PeerBoxes& boxes, int peer, std::span<const float> gradients);
   void send_encoded(PeerBoxes& boxes, int peer, std::span<const float> gradients);
   Pieces one_piece() const { return {.count = 1, .rates = last_rate_}; }
-  std::unique_ptr<Codec> new_codec(int peer) const;
+  std::unique_ptr<compression::Codec> new_codec(int peer) const;
 
   MailOptions options_;
-  std::vector<int> sources_;        // Who sends to this worker.
-  std::unique_ptr<Codec> decoder_;  // Null where floats travel as they are.
+  std::vector<int> sources_;                     // Who sends to this worker.
+  std::unique_ptr<compression::Codec> decoder_;  // Null where floats travel as they are.
   std::size_t message_bytes_;
   std::map<int, Lane> lanes_;  // By peer.
   double last_rate_ = 0;       // Of what was sent.
 };
 
-}  // namespace cohort
+}  // namespace cohort::gossip

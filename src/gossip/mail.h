@@ -9,7 +9,7 @@
 #include "compression/codec.h"
 #include "gossip/topology.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 /// What the two kinds of mail have in common. A worker's *mail* is what it puts into the boxes to
 /// its neighbours, compressed or not, and what it makes of what it finds in its own:
@@ -20,7 +20,7 @@ struct MailOptions {
   Topology topology = Topology::all;
   GossipPlace place = {};
   CompressionOptions compression = {};  ///< Of any kind but auto.
-  CodecShape shape = {};                ///< Of the vectors that travel.
+  compression::CodecShape shape = {};   ///< Of the vectors that travel.
 };
 
 /// Of how many pieces of work gradients are, and the learning rates of the steps that these belong
@@ -51,4 +51,4 @@ inline std::span<const float> floats_of_message(std::span<const std::byte> messa
   return {reinterpret_cast<const float*>(message.data()), count};
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

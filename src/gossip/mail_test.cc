@@ -14,7 +14,7 @@
 #include "gossip/gradient_mail.h"
 #include "gossip/parameter_mail.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 using ::testing::HasSubstr;
@@ -292,4 +292,4 @@ TEST(Settle, SaysHowManyCame) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gossip

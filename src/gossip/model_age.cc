@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 constexpr double kLongest = 2;  // Steps; a longer one is no longer what the learning rate allows.
@@ -34,4 +34,4 @@ std::vector<double> shares_in_mean(std::span<const double> weights, std::span<co
   return shares;
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

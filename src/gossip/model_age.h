@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace cohort {
+namespace cohort::gossip {
 
 /// How far a worker's step moves its own model, where every worker has one and they merge them.
 ///
@@ -34,4 +34,4 @@ double weight_of_lag(double lag);
 /// How much each of all models counts in their mean, by its weight and its age; adds up to 1.
 std::vector<double> shares_in_mean(std::span<const double> weights, std::span<const double> ages);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

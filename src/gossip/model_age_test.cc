@@ -17,7 +17,7 @@
 #include "gossip/boxes/boxes_test_support.h"
 #include "gossip/parameter_mail.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 constexpr std::int64_t kParts = 4;
@@ -215,4 +215,4 @@ INSTANTIATE_TEST_SUITE_P(Workers, ModelAge,
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gossip

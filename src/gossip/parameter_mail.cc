@@ -11,7 +11,7 @@
 #include "gossip/model_age.h"
 #include "gossip/push_sum.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 // A worker whose peers have not answered for long still sends its newest parameters, but no more of
@@ -48,7 +48,7 @@ ParameterMail::ParameterMail(const MailOptions& options, std::span<const float> 
          kind, one_of(codecs()));
   }
   if (kind == "none") return;
-  codec_ = make_codec(options.compression, options.shape, codec_seed(options.place));
+  codec_ = compression::make_codec(options.compression, options.shape, codec_seed(options.place));
   message_.resize(codec_->max_bytes());
   decoded_.resize(options.shape.count);
   if (!is_sparse()) return;
@@ -165,4 +165,4 @@ void ParameterMail::merge_encoded(PeerBoxes& boxes, std::span<float> own) {
   if (count > 0) distance_ = distance / count;
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

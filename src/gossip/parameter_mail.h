@@ -10,7 +10,7 @@
 #include "gossip/boxes/peer_boxes.h"
 #include "gossip/mail.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 /// One worker's parameters on their way to its neighbours, and theirs to it, by push-sum. A message
 /// that was not taken is replaced by the next, and its weight comes back: so a neighbour that
@@ -64,8 +64,8 @@ class ParameterMail {
   std::size_t coordinates_told() const;
 
   MailOptions options_;
-  std::vector<int> sources_;      // Who sends to this worker.
-  std::unique_ptr<Codec> codec_;  // Null where floats travel as they are.
+  std::vector<int> sources_;                   // Who sends to this worker.
+  std::unique_ptr<compression::Codec> codec_;  // Null where floats travel as they are.
   std::vector<std::byte> message_;
   std::vector<float> decoded_;
   std::uint64_t turn_ = 0;  // Of the topology; counted by this worker alone.
@@ -74,11 +74,11 @@ class ParameterMail {
   std::optional<double> distance_;
 
   // Of top-k.
-  TopMagnitudes top_;
+  compression::TopMagnitudes top_;
   std::vector<float> told_;     // Every coordinate as it was last sent to anybody.
   std::vector<float> changes_;  // Since then.
   std::vector<float> chosen_;   // The coordinates to send, zero elsewhere.
   std::span<const std::uint32_t> chosen_indices_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::gossip

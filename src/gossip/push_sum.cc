@@ -7,7 +7,7 @@
 
 #include "base/vectorize.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 // A block of the own model, before and after, stays in the first cache while all that has arrived
@@ -146,4 +146,4 @@ Merged merge_coordinates(std::span<float> own, double weight, const WeightedMode
   return {.weight = total, .distance = ratio(difference, norm)};
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -2,7 +2,7 @@
 
 #include <span>
 
-namespace cohort {
+namespace cohort::gossip {
 
 /// Push-sum (Kempe, Dobra and Gehrke 2003): every worker's model has a *weight*, 1 at first. Who
 /// sends its model gives a part of its weight away with it; who merges takes the mean by weights
@@ -36,4 +36,4 @@ Merged merge_models(std::span<float> own, double weight, std::span<const Weighte
 /// the own model stay as they are, and count for nothing in the distance.
 Merged merge_coordinates(std::span<float> own, double weight, const WeightedModel& arrived);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

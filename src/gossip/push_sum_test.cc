@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 std::vector<float> random_model(std::size_t count, std::uint64_t stream) {
@@ -104,4 +104,4 @@ TEST(PushSum, MergesOnlyTheCoordinatesThatCame) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -7,23 +7,24 @@
 #include "gossip/claims.h"
 #include "rpc/rpc.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 /// What is left, as it travels behind a ClaimReply: the next number, then those to do again.
-std::vector<std::int64_t> numbers_of(const WorkLeft& work) {
+std::vector<std::int64_t> numbers_of(const cluster::WorkLeft& work) {
   std::vector<std::int64_t> numbers = {work.next};
-  for (const Claim& claim : work.again) numbers.push_back(claim.step * work.parts + claim.part);
+  for (const cluster::Claim& claim : work.again)
+    numbers.push_back(claim.step * work.parts + claim.part);
   return numbers;
 }
 
-WorkLeft work_of(std::span<const std::byte> bytes, std::int64_t parts) {
+cluster::WorkLeft work_of(std::span<const std::byte> bytes, std::int64_t parts) {
   std::vector<std::int64_t> numbers(bytes.size() / sizeof(std::int64_t));
   if (numbers.empty() || bytes.size() % sizeof(std::int64_t) != 0) {
     fail(ErrorCode::corrupt, "{} bytes do not say what work is left", bytes.size());
   }
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  WorkLeft work{.next = numbers[0], .parts = parts, .again = {}};
+  cluster::WorkLeft work{.next = numbers[0], .parts = parts, .again = {}};
   for (std::size_t i = 1; i < numbers.size(); ++i) {
     work.again.push_back(
         {.step = numbers[i] / parts, .part = static_cast<int>(numbers[i] % parts)});
@@ -38,21 +39,21 @@ class RemoteClaims : public Claims {
   explicit RemoteClaims(const RemoteClaimsOptions& options)
       : options_(options), client_(options.address), left_(options.work) {}
 
-  std::optional<Claim> next() override {
+  std::optional<cluster::Claim> next() override {
     if (stopped_) return std::nullopt;
-    const Bytes answer = ask(RemoteHeader::Kind::claim);
+    const rpc::Bytes answer = ask(RemoteHeader::Kind::claim);
     const ClaimReply reply = read_claim_reply(answer);
     left_ = work_of(std::span(answer).subspan(sizeof(reply)), options_.work.parts);
     stopped_ = reply.kind == ClaimReply::Kind::stopped;
     if (reply.kind != ClaimReply::Kind::work) return std::nullopt;
-    working_on_ = Claim{.step = reply.step, .part = reply.part};
+    working_on_ = cluster::Claim{.step = reply.step, .part = reply.part};
     return working_on_;
   }
 
   // Whoever counts should know soon, but nobody waits for it: the next question says it again.
   void done() override {
     if (!working_on_) return;
-    std::erase_if(left_.again, [&](const Claim& claim) {
+    std::erase_if(left_.again, [&](const cluster::Claim& claim) {
       return claim.step == working_on_->step && claim.part == working_on_->part;
     });
     done_ = std::exchange(working_on_, std::nullopt);
@@ -77,7 +78,7 @@ class RemoteClaims : public Claims {
   }
 
   bool stopped() override { return stopped_; }
-  WorkLeft left() const override { return left_; }
+  cluster::WorkLeft left() const override { return left_; }
   std::uint64_t bytes_sent() const override { return client_.bytes_sent(); }
   std::uint64_t bytes_received() const override { return client_.bytes_received(); }
 
@@ -92,10 +93,10 @@ class RemoteClaims : public Claims {
     return header;
   }
 
-  Bytes ask(RemoteHeader::Kind kind) {
+  rpc::Bytes ask(RemoteHeader::Kind kind) {
     const RemoteHeader question = header(kind);
     try {
-      Bytes answer = client_.call({bytes_of(question)}, Deadline::in(options_.timeout));
+      rpc::Bytes answer = client_.call({bytes_of(question)}, Deadline::in(options_.timeout));
       done_.reset();
       return answer;
     } catch (const Error& error) {
@@ -104,13 +105,13 @@ class RemoteClaims : public Claims {
   }
 
   RemoteClaimsOptions options_;
-  RpcClient client_;
-  WorkLeft left_;  // As rank 0 said last.
-  std::optional<Claim> working_on_;
-  std::optional<Claim> done_;  // And rank 0 may not know.
+  rpc::RpcClient client_;
+  cluster::WorkLeft left_;  // As rank 0 said last.
+  std::optional<cluster::Claim> working_on_;
+  std::optional<cluster::Claim> done_;  // And rank 0 may not know.
   bool stopped_ = false;
   RemoteHeader telling_header_;
-  std::unique_ptr<RpcClient::Pending> telling_;  // Last: it reads what stands above.
+  std::unique_ptr<rpc::RpcClient::Pending> telling_;  // Last: it reads what stands above.
 };
 
 }  // namespace
@@ -119,7 +120,7 @@ std::unique_ptr<Claims> make_remote_claims(const RemoteClaimsOptions& options) {
   return std::make_unique<RemoteClaims>(options);
 }
 
-void answer_claim(RpcCall& call, ClaimCounter& counter, const RemoteHeader& header) {
+void answer_claim(rpc::RpcCall& call, ClaimCounter& counter, const RemoteHeader& header) {
   struct Answer {
     ClaimReply reply;
     std::vector<std::int64_t> left;
@@ -137,4 +138,4 @@ void answer_claim(RpcCall& call, ClaimCounter& counter, const RemoteHeader& head
   call.reply({bytes_of(answer->reply), std::as_bytes(std::span(answer->left))}, [answer] {});
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

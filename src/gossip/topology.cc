@@ -6,7 +6,7 @@
 #include "base/names.h"
 #include "base/random.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 std::vector<int> all_but(int rank, int world) {
@@ -89,4 +89,4 @@ std::vector<int> sources_of(Topology topology, int rank, int world) {
   return sources;
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::gossip {
 
 /// Who sends to whom. Pure arithmetic on (rank, world, turn, seed); a *turn* is one sending of one
 /// worker, counted by itself, so no two workers have to agree on it.
@@ -44,4 +44,4 @@ std::vector<int> targets_of(Topology topology, int rank, int world);
 /// All ranks that have `rank` among their targets, ascending.
 std::vector<int> sources_of(Topology topology, int rank, int world);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

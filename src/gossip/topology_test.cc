@@ -12,7 +12,7 @@
 #include <map>
 #include <set>
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 using ::testing::ElementsAre;
@@ -134,4 +134,4 @@ TEST(Topology, NamesTheNearestOfAnUnknownName) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gossip

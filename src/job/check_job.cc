@@ -14,19 +14,19 @@
 #include "optimizer/optimizer.h"
 #include "transport/engine_table.h"
 
-namespace cohort {
+namespace cohort::job {
 namespace {
 
 /// Layers in layers, level by level; `path` is what messages call the list:
 /// "model.layers[2].layers".
 void check_layers(const std::vector<LayerOptions>& layers, const std::string& path, int level = 1) {
-  if (level > kDeepestLayers && !layers.empty()) {
+  if (level > model::kDeepestLayers && !layers.empty()) {
     fail(ErrorCode::invalid, "{} is {} lists of layers deep; model.json has room for {}", path,
-         level, kDeepestLayers);
+         level, model::kDeepestLayers);
   }
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const std::string name = fmt::format("{}[{}]", path, i + 1);
-    check_known(name + ".type", layers[i].type, layer_types());
+    check_known(name + ".type", layers[i].type, model::layer_types());
     for (const Key<LayerOptions>& key : layer_option_keys()) {
       check_limits(key, layers[i], name + "." + key.path);
     }
@@ -144,7 +144,7 @@ void check_loss(const Job& job) {
 /// Which engines there are depends on whether workers are threads or processes.
 void check_cluster(const ClusterOptions& cluster) {
   const bool threads = cluster.replication == "in-graph";
-  const std::vector<std::string> fitting = engine_names(threads);
+  const std::vector<std::string> fitting = transport::engine_names(threads);
   for (const std::string& engine : fitting) {
     if (engine == cluster.engine) return;
   }
@@ -177,11 +177,12 @@ void check_job(const Job& job) {
   check_length(job.train);
   check_batch(job.train.batch, job.train.accumulate, job.cluster.workers);
   check_loss(job);
-  make_optimizer(job.train.optimizer);  // Throws where it cannot be made; what is made is not kept.
-  check_schedule(job.train.schedule);
+  optimizer::make_optimizer(
+      job.train.optimizer);  // Throws where it cannot be made; what is made is not kept.
+  optimizer::check_schedule(job.train.schedule);
   check_cluster(job.cluster);
   check_losses(job.cluster);
   check_strategy(job);
 }
 
-}  // namespace cohort
+}  // namespace cohort::job

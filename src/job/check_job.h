@@ -2,7 +2,7 @@
 
 #include <cohort/job.h>
 
-namespace cohort {
+namespace cohort::job {
 
 /// Everything that can be known to be wrong with a job before its data and model are made. For jobs
 /// from a file and from a program alike, so it repeats the checks of single values that reading a
@@ -27,4 +27,4 @@ void check_job(const Job& job);
 /// granted.
 void check_strategy(const Job& job);
 
-}  // namespace cohort
+}  // namespace cohort::job

@@ -13,7 +13,7 @@
 
 /// A good job is spoiled in one place after the other, and the words of the refusal are looked for.
 
-namespace cohort {
+namespace cohort::job {
 namespace {
 
 using testing::AllOf;
@@ -102,7 +102,7 @@ TEST(CheckJob, LayersNestOnlyAsDeepAsModelJsonCan) {
       j.model.layers = {layer};
     });
   };
-  for (int level = 1; level < kDeepestLayers; ++level) wrap();
+  for (int level = 1; level < model::kDeepestLayers; ++level) wrap();
   EXPECT_EQ(with_layer(), "");
   wrap();
   EXPECT_THAT(with_layer(), HasSubstr("15 lists of layers deep; model.json has room for 14"));
@@ -227,4 +227,4 @@ TEST(CheckJob, WhoIsLostWhenMakesSense) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::job

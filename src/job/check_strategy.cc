@@ -13,7 +13,7 @@
 #include "job/key_table.h"
 #include "kinds/strategy_table.h"
 
-namespace cohort {
+namespace cohort::job {
 namespace {
 
 /// Keys that refine another one, and change nothing where that is not read.
@@ -40,11 +40,11 @@ bool is_set(const Key<Job>& key, const Job& job) {
 /// its default counts as not set, so writing a default down where it is not read is no mistake.
 void check_keys_are_read(const Job& job) {
   const std::string section = "strategy.";
-  const StrategyWay way = way_of(job.strategy);
+  const kinds::StrategyWay way = kinds::way_of(job.strategy);
   for (const Key<Job>& key : job_keys()) {
     if (!key.path.starts_with(section) || !is_set(key, job)) continue;
     const std::string name = key.path.substr(section.size());
-    const std::vector<std::string> readers = kinds_that_read(name);
+    const std::vector<std::string> readers = kinds::kinds_that_read(name);
     if (readers.empty() || std::ranges::find(kRefining, name) != std::end(kRefining)) continue;
     if (std::ranges::find(readers, way.kind) != readers.end()) continue;
     fail(ErrorCode::invalid, "strategy.{} is set, but only the strategy {} reads it, not \"{}\"",
@@ -54,7 +54,7 @@ void check_keys_are_read(const Job& job) {
 
 /// A quorum is 1 to all workers for those who take one, and 0 for all others.
 void check_quorum(const StrategyOptions& strategy, std::int64_t workers) {
-  if (!way_of(strategy).traits.takes_quorum) {
+  if (!kinds::way_of(strategy).traits.takes_quorum) {
     if (strategy.quorum == 0) return;
     fail(ErrorCode::invalid,
          "strategy.quorum is {}, but only consistency \"k-of-n\" and mode \"partial\" read it",
@@ -78,19 +78,19 @@ void check_push(const StrategyOptions& strategy) {
 }
 
 /// What each strategy can make smaller.
-std::vector<std::string> usable_codecs(const StrategyTraits& traits) {
+std::vector<std::string> usable_codecs(const kinds::StrategyTraits& traits) {
   std::vector<std::string> usable;
-  for (const CodecRow& codec : codec_table()) {
+  for (const compression::CodecRow& codec : compression::codec_table()) {
     if (codec.of_models || !traits.sends_models) usable.push_back(codec.name);
   }
-  if (traits.tries_codecs) usable.push_back(kAutoCodec);
+  if (traits.tries_codecs) usable.push_back(compression::kAutoCodec);
   return usable;
 }
 
 /// Codecs that lose signs or sizes are of no use where models travel and not gradients, and not
 /// every strategy can find out by itself which codec pays.
 void check_compression(const StrategyOptions& strategy) {
-  const StrategyWay way = way_of(strategy);
+  const kinds::StrategyWay way = kinds::way_of(strategy);
   const std::vector<std::string> usable = usable_codecs(way.traits);
   if (std::ranges::find(usable, strategy.compression.kind) != usable.end()) return;
   fail(ErrorCode::invalid, "strategy \"{}\"{} cannot use compression \"{}\"; it can use {}",
@@ -114,14 +114,14 @@ void check_momentum(const Job& job) {
 }
 
 std::vector<std::string> kinds_with_servers() {
-  std::vector<std::string> kinds = strategy_kinds();
-  std::erase_if(kinds, [](const std::string& kind) { return !uses_servers(kind); });
+  std::vector<std::string> kinds = kinds::strategy_kinds();
+  std::erase_if(kinds, [](const std::string& kind) { return !kinds::uses_servers(kind); });
   return kinds;
 }
 
 void check_servers(const Job& job) {
   const std::int64_t servers = job.cluster.servers;
-  if (!uses_servers(job.strategy.kind) && servers > 0) {
+  if (!kinds::uses_servers(job.strategy.kind) && servers > 0) {
     fail(ErrorCode::invalid,
          "cluster.servers is {}, but the strategy \"{}\" uses no servers; set it to 0 or choose {}",
          servers, job.strategy.kind, one_of(kinds_with_servers()));
@@ -167,4 +167,4 @@ void check_strategy(const Job& job) {
   check_outer(job.strategy);
 }
 
-}  // namespace cohort
+}  // namespace cohort::job

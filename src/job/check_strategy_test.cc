@@ -9,7 +9,7 @@
 
 /// A good job is spoiled in one place after the other, and the words of the refusal are looked for.
 
-namespace cohort {
+namespace cohort::job {
 namespace {
 
 using testing::AllOf;
@@ -107,4 +107,4 @@ TEST(CheckStrategy, ACopyNeedsAnotherServer) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::job

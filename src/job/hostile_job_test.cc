@@ -14,7 +14,7 @@
 #include "job/job_file.h"
 #include "job/key_table.h"
 
-namespace cohort {
+namespace cohort::job {
 namespace {
 
 using testing::AllOf;
@@ -174,4 +174,4 @@ schedule.kind = 'cosine' # words
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::job

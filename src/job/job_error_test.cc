@@ -11,7 +11,7 @@
 /// What a user is told who has made a mistake: the whole sentence, with file, line and what was
 /// meant.
 
-namespace cohort {
+namespace cohort::job {
 namespace {
 
 using testing::AllOf;
@@ -175,4 +175,4 @@ TEST(JobFileErrors, OverrideIsNamed) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::job

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::job {
 
 /// The job as a file: what callers outside of this room use, beside check_job.h. How a key gets
 /// from the file to the job and back is told in key_table.h.
@@ -29,4 +29,4 @@ std::string to_toml(const Job& job);
 /// kinds of things a key can name, as the tables of docs/job.md. `cohort train --keys` prints it.
 std::string key_reference();
 
-}  // namespace cohort
+}  // namespace cohort::job

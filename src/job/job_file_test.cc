@@ -19,7 +19,7 @@
 /// Reading, writing, and reading again what was written; and that the table of keys, the examples
 /// and docs/job.md agree with each other.
 
-namespace cohort {
+namespace cohort::job {
 namespace {
 
 using testing::ElementsAre;
@@ -234,10 +234,10 @@ std::vector<std::string> unknown_keys(const std::string& section, const Rows& ro
 }
 
 TEST(Tables, NameOnlyKeysThatAJobHas) {
-  EXPECT_THAT(unknown_keys("strategy.", strategy_ways()), IsEmpty());
-  EXPECT_THAT(unknown_keys("strategy.compression.", codec_table()), IsEmpty());
-  EXPECT_THAT(unknown_keys("train.optimizer.", optimizer_table()), IsEmpty());
-  EXPECT_THAT(unknown_keys("train.schedule.", schedule_table()), IsEmpty());
+  EXPECT_THAT(unknown_keys("strategy.", kinds::strategy_ways()), IsEmpty());
+  EXPECT_THAT(unknown_keys("strategy.compression.", compression::codec_table()), IsEmpty());
+  EXPECT_THAT(unknown_keys("train.optimizer.", optimizer::optimizer_table()), IsEmpty());
+  EXPECT_THAT(unknown_keys("train.schedule.", optimizer::schedule_table()), IsEmpty());
 }
 
 // A key of [strategy] that no row reads would be refused by nobody.
@@ -247,7 +247,7 @@ TEST(Tables, EveryKeyOfAStrategyIsReadBySomeRow) {
         key.path.starts_with("strategy.compression.")) {
       continue;
     }
-    EXPECT_FALSE(kinds_that_read(key.path.substr(std::string("strategy.").size())).empty())
+    EXPECT_FALSE(kinds::kinds_that_read(key.path.substr(std::string("strategy.").size())).empty())
         << key.path;
   }
 }
@@ -258,4 +258,4 @@ TEST(Docs, HaveEveryKeyAsTheTableHasIt) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::job

@@ -13,7 +13,7 @@
 #include "optimizer/optimizer.h"
 #include "transport/engine_table.h"
 
-namespace cohort {
+namespace cohort::job {
 namespace {
 
 // The rows of key_table.h. One row is
@@ -68,10 +68,10 @@ using Keys = std::vector<Key<Job>>;
 
 /// Ranges that several keys have. They are far beyond what anybody trains, and near enough that no
 /// product of two of them overflows.
-constexpr double kSteps = kMostSteps;
+constexpr double kSteps = data::kMostSteps;
 constexpr double kWidest = 1 << 24;       // Features, channels, classes, samples of a batch.
 constexpr double kLongestSide = 1 << 16;  // Windows and what is added around a picture.
-constexpr double kMostProcesses = kMostParts;
+constexpr double kMostProcesses = data::kMostParts;
 constexpr double kLargestRate = 1e30;  // Of learning; floats end at 3e38.
 
 /// What is trained, and on what. Whether a preset, a layer or a kind of data reads a key is said in
@@ -85,7 +85,7 @@ Keys model_and_data_keys() {
 
       {"model.preset", in<&Job::model, &ModelOptions::preset>,
        "A ready network. Exactly one of `preset`, `layers` and `torchscript` is set.",
-       choice(preset_names())},
+       choice(model::preset_names())},
       {"model.hidden", in<&Job::model, &ModelOptions::hidden>,
        "`mlp`: the widths of the layers between input and output.", between(1, kWidest)},
       {"model.width", in<&Job::model, &ModelOptions::width>,
@@ -100,7 +100,7 @@ Keys model_and_data_keys() {
        "A TorchScript file to train. Loading one runs the code in it."},
 
       {"data.kind", in<&Job::data, &DataOptions::kind>, "Where the samples come from.",
-       choice(data_kinds())},
+       choice(data::data_kinds())},
       {"data.path", in<&Job::data, &DataOptions::path>,
        "The file, or for `mnist` the folder, seen from where the command is started."},
       {"data.validation_path", in<&Job::data, &DataOptions::validation_path>,
@@ -149,7 +149,7 @@ Keys train_keys() {
        choice({"cross-entropy", "mean-squared-error"})},
       {"train.optimizer.kind", in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::kind>,
        "The update rule; all numbers mean what they mean in torch::optim.",
-       choice(names_of(optimizer_table()))},
+       choice(names_of(optimizer::optimizer_table()))},
       {"train.optimizer.lr", in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::lr>,
        "The learning rate.", between(0, kLargestRate)},
       {"train.optimizer.momentum",
@@ -173,7 +173,7 @@ Keys train_keys() {
        in<&Job::train, &TrainOptions::optimizer, &OptimizerOptions::lr_decay>,
        "`adagrad`: how fast the rate falls.", between(0, kLargestRate)},
       {"train.schedule.kind", in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::kind>,
-       "How the learning rate changes.", choice(names_of(schedule_table()))},
+       "How the learning rate changes.", choice(names_of(optimizer::schedule_table()))},
       {"train.schedule.warmup_steps",
        in<&Job::train, &TrainOptions::schedule, &ScheduleOptions::warmup_steps>,
        "The rate grows linearly over these first steps.", between(0, kSteps)},
@@ -202,8 +202,8 @@ Keys train_keys() {
 /// Choices come from the tables of the rooms that know them, so that a new codec, optimizer or
 /// topology needs no change here. `auto` is no codec, but a way to find one.
 std::vector<std::string> codec_choices() {
-  std::vector<std::string> names = codec_kinds();
-  names.emplace_back(kAutoCodec);
+  std::vector<std::string> names = compression::codec_kinds();
+  names.emplace_back(compression::kAutoCodec);
   return names;
 }
 
@@ -215,10 +215,10 @@ Keys strategy_keys() {
   return {
       {"strategy.kind", in<&Job::strategy, &S::kind>,
        "How the workers agree on the parameters; docs/strategies.md compares the kinds.",
-       choice(strategy_kinds())},
+       choice(kinds::strategy_kinds())},
       {"strategy.algorithm", in<&Job::strategy, &S::algorithm>,
        "`allreduce`: how gradients are summed. `auto` takes the shared-memory path where it can.",
-       choice(all_reduce_algorithms())},
+       choice(collective::all_reduce_algorithms())},
       {"strategy.bucket_bytes", in<&Job::strategy, &S::bucket_bytes>,
        "`allreduce`: gradients travel in pieces of about this size.", between(1, 1e12)},
       {"strategy.factors", in<&Job::strategy, &S::factors>,
@@ -228,7 +228,7 @@ Keys strategy_keys() {
       {"strategy.consistency", in<&Job::strategy, &S::consistency>,
        "`parameter-server`: update with all workers' gradients (`sync`), with each at once "
        "(`async`; `bounded` limits how far workers drift apart), or with the first few (`k-of-n`).",
-       choice(ways_by("consistency"))},
+       choice(kinds::ways_by("consistency"))},
       {"strategy.staleness", in<&Job::strategy, &S::staleness>,
        "`bounded`: steps that the fastest worker may be ahead of the slowest.", between(0, kSteps)},
       {"strategy.quorum", in<&Job::strategy, &S::quorum>,
@@ -254,7 +254,7 @@ Keys strategy_keys() {
        between(1, 2)},
       {"strategy.mode", in<&Job::strategy, &S::mode>,
        "`averaging`: wait for all workers, or average as soon as `quorum` have arrived.",
-       choice(ways_by("mode"))},
+       choice(kinds::ways_by("mode"))},
       {"strategy.every", in<&Job::strategy, &S::every>,
        "`averaging`: own steps between two averages; 0 averages once an epoch.",
        between(0, kSteps)},
@@ -267,10 +267,10 @@ Keys strategy_keys() {
        "`averaging` with `momentum` or `nesterov`: how much of the last change is kept.",
        between(0, 1)},
       {"strategy.send", in<&Job::strategy, &S::send>, "`gossip`: what workers tell each other.",
-       choice(ways_by("send"))},
+       choice(kinds::ways_by("send"))},
       {"strategy.topology", in<&Job::strategy, &S::topology>,
        "`gossip` with `send = \"parameters\"`: who tells whom.",
-       choice(names_of(topology_table()))},
+       choice(names_of(gossip::topology_table()))},
       {"strategy.compression.kind", in<&Job::strategy, &S::compression, &CompressionOptions::kind>,
        "How what travels is made smaller. `auto` measures what pays in the first steps.",
        choice(codec_choices())},
@@ -297,7 +297,7 @@ Keys run_keys() {
        "Parameter servers, for strategies that use them.", between(0, kMostProcesses)},
       {"cluster.engine", in<&Job::cluster, &ClusterOptions::engine>,
        "What moves bytes between workers: shared memory, TCP, or threads of one process.",
-       choice(engine_names())},
+       choice(transport::engine_names())},
       {"cluster.replication", in<&Job::cluster, &ClusterOptions::replication>,
        "`between-graph`: a process per worker; `in-graph`: a thread each in one process.",
        choice({"between-graph", "in-graph"})},
@@ -383,4 +383,4 @@ const std::vector<Key<LayerOptions>>& layer_option_keys() {
   return keys;
 }
 
-}  // namespace cohort
+}  // namespace cohort::job

@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "base/names.h"
 
-namespace cohort {
+namespace cohort::job {
 namespace {
 
 // What no key needs more of, and what a hostile file could otherwise fill memory with.
@@ -171,4 +171,4 @@ std::string type_name(const Key<LayerOptions>& key) {
   return type_name_of(key);
 }
 
-}  // namespace cohort
+}  // namespace cohort::job

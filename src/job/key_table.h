@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-namespace cohort {
+namespace cohort::job {
 
 /// The keys of a job file, as one table (job_keys.cc). Everything that is done with a key follows
 /// its row, so a key that is added there is added everywhere:
@@ -81,4 +81,4 @@ const auto& value_of(Get get, const Owner& owner) {
   return get(const_cast<Owner&>(owner));
 }
 
-}  // namespace cohort
+}  // namespace cohort::job

@@ -13,7 +13,7 @@
 #include "job/key_table.h"
 #include "model/layers/layer.h"
 
-namespace cohort {
+namespace cohort::job {
 namespace {
 
 // ---- from text to TOML
@@ -255,11 +255,11 @@ class JobReader {
     LayerOptions layer;
     const toml::node* type = table.get("type");
     if (type == nullptr) {
-      blame(table.source(), "a layer has no type; it can be {}", one_of(layer_types()));
+      blame(table.source(), "a layer has no type; it can be {}", one_of(model::layer_types()));
     }
     read_layer_key("type", *type, type->source(), layer);
     try {
-      check_known("layer type", layer.type, layer_types());
+      check_known("layer type", layer.type, model::layer_types());
     } catch (const Error& error) {
       blame(type->source(), "{}", error.what());
     }
@@ -277,7 +277,7 @@ class JobReader {
       if (key.path != name || !layer_takes(layer.type, name)) continue;
       return read_value(key, layer, node, fmt::format("the layer's {}", name));
     }
-    std::vector<std::string> known = layer_keys(layer.type);
+    std::vector<std::string> known = model::layer_keys(layer.type);
     const std::string nearest = nearest_name(name, known);
     blame(place, "unknown key {} of a layer of type {}{} It takes {}", excerpt(name), layer.type,
           nearest.empty() ? "." : did_you_mean(nearest), known.empty() ? "none" : list(known));
@@ -285,7 +285,7 @@ class JobReader {
 
   static bool layer_takes(const std::string& type, const std::string& name) {
     if (name == "type") return true;
-    const std::vector<std::string>& keys = layer_keys(type);
+    const std::vector<std::string>& keys = model::layer_keys(type);
     return std::find(keys.begin(), keys.end(), name) != keys.end();
   }
 
@@ -355,4 +355,4 @@ Job load_job(const std::filesystem::path& file, const std::vector<std::string>& 
   return job;
 }
 
-}  // namespace cohort
+}  // namespace cohort::job

@@ -16,7 +16,7 @@
 #include "optimizer/optimizer.h"
 #include "transport/engine_table.h"
 
-namespace cohort {
+namespace cohort::job {
 namespace {
 
 std::string text_of(const std::vector<LayerOptions>& layers, const std::string& indent);
@@ -153,8 +153,8 @@ std::string strategy_reference() {
       "work goes to whoever is free | servers | moves by exactly the job's steps | resumes to the "
       "byte | a loss changes nothing | keys it reads |\n"
       "|---|---|---|---|---|---|---|---|---|---|\n";
-  for (const StrategyWay& way : strategy_ways()) {
-    const StrategyTraits& traits = way.traits;
+  for (const kinds::StrategyWay& way : kinds::strategy_ways()) {
+    const kinds::StrategyTraits& traits = way.traits;
     text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", way.kind,
                         way.key.empty() ? "" : fmt::format("`{} = \"{}\"`", way.key, way.value),
                         yes_or_no(traits.lockstep), yes_or_no(traits.loss_stops_all),
@@ -185,11 +185,12 @@ std::string table_of(const std::string& what, const Rows& rows) {
 
 /// The tables of the rooms that know the kinds.
 std::string kind_reference() {
-  return table_of("Engines", engine_table()) +
-         table_of("All-reduce algorithms", algorithm_table()) + table_of("Codecs", codec_table()) +
-         table_of("Topologies of gossip", topology_table()) +
-         table_of("Optimizers", optimizer_table()) +
-         table_of("Schedules of the learning rate", schedule_table());
+  return table_of("Engines", transport::engine_table()) +
+         table_of("All-reduce algorithms", collective::algorithm_table()) +
+         table_of("Codecs", compression::codec_table()) +
+         table_of("Topologies of gossip", gossip::topology_table()) +
+         table_of("Optimizers", optimizer::optimizer_table()) +
+         table_of("Schedules of the learning rate", optimizer::schedule_table());
 }
 
 }  // namespace
@@ -214,10 +215,10 @@ std::string key_reference() {
   text += "\nKeys of one entry of `model.layers`:\n\n" + head;
   for (const Key<LayerOptions>& key : layer_option_keys()) text += reference_row(key);
   text += "\nTypes of layers:\n\n| type | keys it reads |\n|---|---|\n";
-  for (const std::string& type : layer_types()) {
-    text += fmt::format("| `{}` | {} |\n", type, fmt::join(layer_keys(type), ", "));
+  for (const std::string& type : model::layer_types()) {
+    text += fmt::format("| `{}` | {} |\n", type, fmt::join(model::layer_keys(type), ", "));
   }
   return text + strategy_reference() + kind_reference();
 }
 
-}  // namespace cohort
+}  // namespace cohort::job

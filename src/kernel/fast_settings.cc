@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <sstream>
 
-namespace cohort {
+namespace cohort::kernel {
 namespace {
 
 struct Core {
@@ -37,7 +37,7 @@ constexpr Core kCores[] = {
 constexpr Core kToAskFor[] = {
     {"SkylakeX", Vectors::avx512}, {"Haswell", Vectors::avx2}, {"Sandybridge", Vectors::avx}};
 
-bool none_set(const GetVariable& get, std::initializer_list<const char*> names) {
+bool none_set(const os::GetVariable& get, std::initializer_list<const char*> names) {
   return std::none_of(names.begin(), names.end(),
                       [&](const char* name) { return get(name) != nullptr; });
 }
@@ -62,7 +62,8 @@ std::string better_core(const Cpu& cpu, std::string_view taken, const KnowsCore&
   return "";
 }
 
-std::vector<Setting> missing_settings(const Machine& machine, int threads, const GetVariable& get) {
+std::vector<Setting> missing_settings(const Machine& machine, int threads,
+                                      const os::GetVariable& get) {
   std::vector<Setting> missing;
   const std::string core = better_core(machine.cpu, machine.openblas_core, machine.knows_core);
   if (!core.empty() && none_set(get, {"OPENBLAS_CORETYPE"})) {
@@ -75,7 +76,7 @@ std::vector<Setting> missing_settings(const Machine& machine, int threads, const
   return missing;
 }
 
-std::optional<int> chosen_threads(const GetVariable& get) {
+std::optional<int> chosen_threads(const os::GetVariable& get) {
   const char* chosen = get("OMP_NUM_THREADS");
   const int threads = chosen == nullptr ? 0 : std::atoi(chosen);
   return threads > 0 ? std::optional(threads) : std::nullopt;
@@ -105,4 +106,4 @@ std::vector<Setting> from_mark(const std::string& mark) {
   return settings;
 }
 
-}  // namespace cohort
+}  // namespace cohort::kernel

@@ -8,7 +8,7 @@
 #include "kernel/machine.h"
 #include "os/this_process.h"
 
-namespace cohort {
+namespace cohort::kernel {
 
 /// Some of what decides how fast a program computes is read from its environment when its libraries
 /// are loaded, before main. Here is which variables a process should have been started with; who
@@ -40,10 +40,11 @@ std::string better_core(const Cpu& cpu, std::string_view taken, const KnowsCore&
 /// - OPENBLAS_CORETYPE, where OpenBLAS took kernels below what the CPU can compute;
 /// - OMP_WAIT_POLICY, where a process computes with several `threads`: OpenMP's spin while they
 ///   have nothing to do, on the cores that OpenBLAS' threads compute on.
-std::vector<Setting> missing_settings(const Machine& machine, int threads, const GetVariable& get);
+std::vector<Setting> missing_settings(const Machine& machine, int threads,
+                                      const os::GetVariable& get);
 
 /// The threads that the user chose by OMP_NUM_THREADS.
-std::optional<int> chosen_threads(const GetVariable& get);
+std::optional<int> chosen_threads(const os::GetVariable& get);
 
 /// The mark: the variable in which a process finds what was set for it, or for one it comes from,
 /// so that it is not started anew for the same another time. A user who sets it to anything that is
@@ -55,4 +56,4 @@ inline constexpr const char* kMark = "COHORT_KERNELS";
 std::string to_mark(const std::vector<Setting>& settings);
 std::vector<Setting> from_mark(const std::string& mark);
 
-}  // namespace cohort
+}  // namespace cohort::kernel

@@ -6,7 +6,7 @@
 
 #include "kernel/machine_test_support.h"
 
-namespace cohort {
+namespace cohort::kernel {
 namespace {
 
 const Setting kCore{"OPENBLAS_CORETYPE", "SkylakeX", "Prescott"};
@@ -89,4 +89,4 @@ TEST(OpenBlasCore, OnlyWhatThisOpenBlasKnowsIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::kernel

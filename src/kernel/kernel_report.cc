@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-namespace cohort {
+namespace cohort::kernel {
 namespace {
 
 const char* or_empty(const char* text) {
@@ -14,7 +14,7 @@ const char* or_empty(const char* text) {
 }
 
 /// Those of the mark that hold: a user may have set another value since.
-std::vector<Setting> set_by_cohort(const GetVariable& get) {
+std::vector<Setting> set_by_cohort(const os::GetVariable& get) {
   std::vector<Setting> settings = from_mark(or_empty(get(kMark)));
   std::erase_if(settings,
                 [&](const Setting& one) { return one.value != or_empty(get(one.name.c_str())); });
@@ -34,7 +34,7 @@ std::string advice_to_set(const std::string& name, const std::string& value) {
 /// The advice depends on who chose the core: the user, whose word stands; nobody, so that setting
 /// the variable helps; or Cohort already, so that only another OpenBLAS does.
 std::optional<SlowKernel> slow_openblas(const Machine& machine, const KernelReport& report,
-                                        const GetVariable& get) {
+                                        const os::GetVariable& get) {
   const auto vectors = vectors_of_core(machine.openblas_core);
   if (!vectors || !machine.cpu.vectors || *vectors >= *machine.cpu.vectors) return std::nullopt;
   const std::string what =
@@ -51,7 +51,7 @@ std::optional<SlowKernel> slow_openblas(const Machine& machine, const KernelRepo
 }
 
 std::optional<SlowKernel> slow_onednn(const Machine& machine, const OneDnn& onednn,
-                                      const GetVariable& get) {
+                                      const os::GetVariable& get) {
   if (!onednn.vectors || !machine.cpu.vectors || *onednn.vectors >= *machine.cpu.vectors) {
     return std::nullopt;
   }
@@ -66,7 +66,7 @@ std::optional<SlowKernel> slow_onednn(const Machine& machine, const OneDnn& oned
 }
 
 std::optional<SlowKernel> slow_waiting(const Machine& machine, int threads,
-                                       const GetVariable& get) {
+                                       const os::GetVariable& get) {
   if (!is_among(missing_settings(machine, threads, get), "OMP_WAIT_POLICY")) return std::nullopt;
   return SlowKernel{
       fmt::format("workers have {} threads, and OpenMP's spin where BLAS computes", threads),
@@ -76,7 +76,7 @@ std::optional<SlowKernel> slow_waiting(const Machine& machine, int threads,
 }  // namespace
 
 KernelReport kernel_report(const Machine& machine, const OneDnn& onednn, int threads,
-                           const GetVariable& get) {
+                           const os::GetVariable& get) {
   KernelReport report{.cpu = machine.cpu,
                       .openblas_core = machine.openblas_core,
                       .openblas_by_itself = "",
@@ -128,4 +128,4 @@ nlohmann::ordered_json to_json(const KernelReport& report) {
           {"slow", slow}};
 }
 
-}  // namespace cohort
+}  // namespace cohort::kernel

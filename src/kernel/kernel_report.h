@@ -7,7 +7,7 @@
 
 #include "kernel/fast_settings.h"
 
-namespace cohort {
+namespace cohort::kernel {
 
 /// What a process computes with, said three ways: to users in a line, to files as JSON, and with
 /// advice where something is slower than it could be. Nothing is changed here.
@@ -36,7 +36,7 @@ struct OneDnn {
 
 /// Of any process, given what its libraries say and how many threads each worker computes with.
 KernelReport kernel_report(const Machine& machine, const OneDnn& onednn, int threads,
-                           const GetVariable& get);
+                           const os::GetVariable& get);
 
 /// Of this process, whose workers compute with `threads` each; 0: not known yet.
 KernelReport kernel_report(int threads = 0);
@@ -47,4 +47,4 @@ std::string one_line(const KernelReport& report);
 /// For env.json and the figures of benchmarks.
 nlohmann::ordered_json to_json(const KernelReport& report);
 
-}  // namespace cohort
+}  // namespace cohort::kernel

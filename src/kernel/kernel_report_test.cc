@@ -9,7 +9,7 @@
 
 #include "kernel/machine_test_support.h"
 
-namespace cohort {
+namespace cohort::kernel {
 namespace {
 
 using testing::HasSubstr;
@@ -85,4 +85,4 @@ TEST(KernelReport, OtherLibrariesAndCpusAreNotJudged) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::kernel

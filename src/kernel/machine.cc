@@ -13,7 +13,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::kernel {
 namespace {
 
 /// The value of the first line "key : value" of /proc/cpuinfo.
@@ -122,4 +122,4 @@ Machine this_machine() {
   return {this_cpu(), openblas_core(), openblas_knows};
 }
 
-}  // namespace cohort
+}  // namespace cohort::kernel

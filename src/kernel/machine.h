@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort {
+namespace cohort::kernel {
 
 /// What this process computes with: the CPU, by what the kernel says of it, and the libraries with
 /// matrix kernels that are loaded, by what they say of themselves. Nothing here changes anything.
@@ -58,4 +58,4 @@ struct Machine {
 /// This process's.
 Machine this_machine();
 
-}  // namespace cohort
+}  // namespace cohort::kernel

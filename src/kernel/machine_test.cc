@@ -27,7 +27,7 @@ const char* dnnl_cpu_isa2str(unsigned isa) {
 }
 }
 
-namespace cohort {
+namespace cohort::kernel {
 namespace {
 
 std::string cpuinfo(const std::string& flags) {
@@ -90,4 +90,4 @@ TEST(LoadedLibraries, OneDnnSaysItsInstructionSet) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::kernel

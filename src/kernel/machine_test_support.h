@@ -7,10 +7,10 @@
 #include "kernel/fast_settings.h"
 #include "os/this_process.h"
 
-namespace cohort {
+namespace cohort::kernel {
 
 /// An environment of a test's own, which has these variables and no others.
-inline GetVariable environment_of(std::map<std::string, std::string> variables) {
+inline os::GetVariable environment_of(std::map<std::string, std::string> variables) {
   return [variables = std::move(variables)](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
@@ -22,4 +22,4 @@ inline Machine xeon207(const std::string& core) {
   return {{"Xeon of model 207", Vectors::avx512}, core, [](std::string_view) { return true; }};
 }
 
-}  // namespace cohort
+}  // namespace cohort::kernel

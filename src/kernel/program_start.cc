@@ -12,7 +12,7 @@
 #include "os/run_program.h"
 #include "os/this_process.h"
 
-namespace cohort {
+namespace cohort::kernel {
 namespace {
 
 // Constant-initialised: the door is set by initialisers of other files, in any order.
@@ -20,7 +20,7 @@ constinit std::atomic<void (*)()> door = nullptr;
 constinit std::atomic<bool> passed = false;
 
 void start_with_missing_settings(int threads) {
-  const GetVariable get = [](const char* name) { return std::getenv(name); };
+  const os::GetVariable get = [](const char* name) { return std::getenv(name); };
   const char* mark = get(kMark);
   auto settings = from_mark(mark == nullptr ? "" : mark);
   if (mark != nullptr && settings.empty()) return;                          // The user's word.
@@ -44,7 +44,7 @@ void run_again(const std::vector<Setting>& settings) {
   for (const Setting& one : settings) changed.push_back(one.name + "=" + one.value);
   changed.push_back(fmt::format("{}={}", kMark, to_mark(settings)));
   try {
-    exec_this_program(command_line(), environment_with(changed));
+    os::exec_this_program(os::command_line(), os::environment_with(changed));
   } catch (const Error&) {
     // No /proc: the program goes on as it is.
   }
@@ -63,9 +63,10 @@ void pass_main_door() {
   passed = true;
 }
 
-void use_fast_kernels(int threads) {
-  start_with_missing_settings(threads);
-  pass_main_door();
-}
+}  // namespace cohort::kernel
 
-}  // namespace cohort
+// Public (cohort/kernels.h).
+void cohort::use_fast_kernels(int threads) {
+  kernel::start_with_missing_settings(threads);
+  kernel::pass_main_door();
+}

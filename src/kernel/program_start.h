@@ -4,7 +4,7 @@
 
 #include "kernel/fast_settings.h"
 
-namespace cohort {
+namespace cohort::kernel {
 
 /// The first line of a program's main: use_fast_kernels() (cohort/kernels.h). In this order it
 ///
@@ -34,4 +34,4 @@ bool main_has_door();
 /// Called by use_fast_kernels().
 void pass_main_door();
 
-}  // namespace cohort
+}  // namespace cohort::kernel

@@ -17,7 +17,7 @@
 #include "base/files.h"
 #include "os/this_process.h"
 
-namespace cohort {
+namespace cohort::kernel {
 namespace {
 
 using testing::HasSubstr;
@@ -42,7 +42,7 @@ TEST(RunAgainProgram, DISABLED_TellsOfItself) {
   fmt::print("again {}\npolicy {}, mark {}, own {}\ninput {}\nfolder {}\nfile {}\nwords {}\n",
              ::getpid(), variable("OMP_WAIT_POLICY"), variable(kMark), variable("OWN"), line,
              std::filesystem::current_path().string(),
-             std::filesystem::read_symlink("/proc/self/exe").string(), command_line());
+             std::filesystem::read_symlink("/proc/self/exe").string(), os::command_line());
 }
 
 const std::string kWords = " --gtest_also_run_disabled_tests --gtest_filter=RunAgainProgram.*";
@@ -90,4 +90,4 @@ TEST(RunAgain, ThroughTheLoaderWhereItWasStartedSo) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::kernel

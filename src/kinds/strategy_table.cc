@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/names.h"
 
-namespace cohort {
+namespace cohort::kinds {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -203,4 +203,4 @@ StrategyOptions options_of(const StrategyWay& way) {
   return options;
 }
 
-}  // namespace cohort
+}  // namespace cohort::kinds

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::kinds {
 
 /// The ways of training together that there are: one row for each, the only place where it is
 /// written down which there are and how each behaves. Rows are data: they know nothing of how a
@@ -84,4 +84,4 @@ std::vector<std::string> settings_of(const StrategyWay& way);
 /// The options of a job that trains so; the rest are defaults.
 StrategyOptions options_of(const StrategyWay& way);
 
-}  // namespace cohort
+}  // namespace cohort::kinds

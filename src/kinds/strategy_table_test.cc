@@ -9,7 +9,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::kinds {
 namespace {
 
 using testing::AllOf;
@@ -93,4 +93,4 @@ TEST(StrategyTable, SettingsNameKindAndWay) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::kinds

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -83,4 +83,4 @@ std::optional<Duration> RestartBudget::take(const std::string& task, Clock::time
   return std::min(wait, kLongestWait);
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

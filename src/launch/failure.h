@@ -20,7 +20,7 @@
 //
 // All of it is arithmetic: no processes, no clock of its own, no files.
 
-namespace cohort {
+namespace cohort::launch {
 
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitWrongUse = 2;
@@ -85,4 +85,4 @@ class RestartBudget {
   std::deque<Restart> recent_;  // Oldest first; none older than ten minutes after a take().
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

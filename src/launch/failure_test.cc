@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using ::testing::HasSubstr;
@@ -86,4 +86,4 @@ TEST(RestartBudgetTest, WhoDiesAgainSoonWaitsLongerAndLonger) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -10,7 +10,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 Groups::Groups(const Launch& launch, Tasks& tasks)
     : launch_(launch),
@@ -189,7 +189,7 @@ void Groups::tell_the_end() {
 }
 
 /// Whether all of them are there. Where no process can be made, later perhaps.
-bool Groups::start_servers(const View& view) {
+bool Groups::start_servers(const cluster::View& view) {
   if (!has_servers()) return true;
   if (Clock::now() < start_servers_at_) return false;
   if (servers_started_ == 0) {
@@ -211,7 +211,7 @@ bool Groups::start_servers(const View& view) {
 }
 
 // Who is sent away must find that when it reads the view, so it is said first.
-void Groups::publish(const View& view) {
+void Groups::publish(const cluster::View& view) {
   lost_in_view_ = false;
   movement_ = {};
   for (int worker = 0; worker < static_cast<int>(control_.slots().size()); ++worker) {
@@ -236,4 +236,4 @@ void Groups::publish(const View& view) {
       chief));
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

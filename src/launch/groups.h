@@ -8,7 +8,7 @@
 #include "launch/patience.h"
 #include "launch/tasks.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 /// Forms the groups of workers, and starts the servers of each. For workers that are processes of
 /// this launcher; Membership decides who trains with whom, this class talks to the tasks about it.
@@ -63,8 +63,8 @@ class Groups {
   /// Nobody goes on after the next pause. With `save`, what the workers have is saved first.
   void end(bool save);
 
-  const Membership& members() const { return members_; }
-  const View& view() const { return members_.view(); }
+  const cluster::Membership& members() const { return members_; }
+  const cluster::View& view() const { return members_.view(); }
   /// Whether everybody waits for this process.
   bool is_changing() const;
   /// A worker has come to the end of the training.
@@ -84,16 +84,16 @@ class Groups {
   Deadline pause_deadline() const;
   bool must_end();
   void tell_the_end();
-  bool start_servers(const View& view);
-  void publish(const View& view);
+  bool start_servers(const cluster::View& view);
+  void publish(const cluster::View& view);
 
   const Launch& launch_;
   ControlBlock& control_;
   const ClusterOptions& cluster_;
   Tasks& tasks_;
-  Membership members_;
-  std::optional<View> next_;  // Decided, but its servers are not there yet.
-  int servers_started_ = 0;   // Of them.
+  cluster::Membership members_;
+  std::optional<cluster::View> next_;  // Decided, but its servers are not there yet.
+  int servers_started_ = 0;            // Of them.
   Clock::time_point start_servers_at_;
   bool ending_ = false;               // Nobody shall go on after the next pause.
   bool ended_ = false;                // The view without workers is published.
@@ -109,4 +109,4 @@ class Groups {
   Deadline pause_by_ = Deadline::in(Duration::zero());
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -26,7 +26,7 @@
 // the test what becomes of it (FatePlan), so that a test can have two processes die at once, or one
 // fall silent while another is being replaced, again and again in the same way.
 
-namespace cohort {
+namespace cohort::launch {
 
 /// What a test plans for its processes. The `life`-th process (from 0) of a worker is about to make
 /// step `step` (from 1) in `view`; step 0 is before it has a group. One of a server is asked again
@@ -38,7 +38,7 @@ struct Moment {
   int server = -1;
   int life = 0;
   std::int64_t step = 0;
-  View view = {};
+  cluster::View view = {};
 };
 using FatePlan = std::function<Fate(const Moment& moment)>;
 
@@ -50,7 +50,8 @@ struct InventedWorld {
   FatePlan plan;
   /// Asked before every start: whether no process can be made.
   std::function<bool(const ProcessPlan& process)> no_process = {};
-  std::function<void(const View& view)> joined = {};  ///< Called by every worker of a group.
+  std::function<void(const cluster::View& view)> joined =
+      {};                              ///< Called by every worker of a group.
   std::atomic<int>* reaped = nullptr;  ///< Counts the ends that the launcher has seen.
 };
 
@@ -95,7 +96,7 @@ class InventedTask {
     }
   }
 
-  bool must_leave(const View& view) const {
+  bool must_leave(const cluster::View& view) const {
     return view.generation > 0 && (world_.control.pause_requested(view.generation) ||
                                    world_.control.is_broken(view.generation));
   }
@@ -146,13 +147,13 @@ class InventedWorker : public InventedTask {
   }
 
   /// The next group it is in; none when there is nothing left to do.
-  std::optional<View> next_view(const std::stop_token& killed) {
+  std::optional<cluster::View> next_view(const std::stop_token& killed) {
     if (slot_.finished.load()) return std::nullopt;
     meet_fate({.worker = worker_, .life = life_}, killed);
     for (;;) {
       slot_.awaited_generation.store(generation_);
       breathe(killed);
-      const View view = world_.control.view().read();
+      const cluster::View view = world_.control.view().read();
       if (view.generation < generation_) continue;
       if (view.rank_of(worker_)) return view;
       if (view.workers.empty() || world_.control.is_sent_away(worker_)) return std::nullopt;
@@ -160,7 +161,7 @@ class InventedWorker : public InventedTask {
     }
   }
 
-  void train(const View& view, const std::stop_token& killed) {
+  void train(const cluster::View& view, const std::stop_token& killed) {
     slot_.awaited_generation.store(0);
     slot_.state.store(WorkerState::training);
     if (world_.joined) world_.joined(view);
@@ -178,7 +179,7 @@ class InventedWorker : public InventedTask {
     slot_.state.store(WorkerState::paused);
   }
 
-  void make_steps(const View& view, bool chief, const std::stop_token& killed) {
+  void make_steps(const cluster::View& view, bool chief, const std::stop_token& killed) {
     while (steps_ < world_.steps) {
       meet_fate({.worker = worker_, .life = life_, .step = steps_ + 1, .view = view}, killed);
       do {
@@ -194,7 +195,7 @@ class InventedWorker : public InventedTask {
     slot_.finished.store(true);
   }
 
-  bool all_have_made(std::int64_t steps, const View& view) const {
+  bool all_have_made(std::int64_t steps, const cluster::View& view) const {
     return std::ranges::all_of(
         view.workers, [&](int worker) { return world_.control.slot(worker).step.load() >= steps; });
   }
@@ -298,4 +299,4 @@ class InventedRequests : public Requests {
   std::vector<std::string> answers_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

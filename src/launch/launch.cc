@@ -13,7 +13,7 @@
 #include "launch/stragglers.h"
 #include "launch/tasks.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -371,4 +371,4 @@ LaunchResult launch_workers(const Launch& launch) {
   return Launcher(launch).run();
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -13,7 +13,7 @@
 #include "launch/requests.h"
 #include "launch/run_status.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 /// How a run ended, as its launcher saw it.
 struct LaunchResult {
@@ -50,7 +50,8 @@ struct LaunchResult {
 /// All that is referred to outlives the call.
 struct Launch {
   const ClusterOptions& cluster;
-  StrategyTraits traits = {};  ///< Of the job's strategy: whether a loss stops all, and more.
+  kinds::StrategyTraits traits =
+      {};  ///< Of the job's strategy: whether a loss stops all, and more.
   /// Where workers make steps alone and come together now and then: after how many.
   std::int64_t steps_alone = 1;
   ControlBlock& control;
@@ -70,4 +71,4 @@ struct Launch {
 /// Returns when no process runs any more. Throws Error where one of the first cannot be started.
 LaunchResult launch_workers(const Launch& launch);
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -5,7 +5,7 @@
 
 #include "launch/launch_test_support.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using testing::ElementsAre;
@@ -20,7 +20,7 @@ TEST_F(LaunchTest, NothingHappensToWorkersToWhomNothingHappens) {
   EXPECT_THAT(result.recovered, IsEmpty());
   EXPECT_TRUE(all_finished());
   EXPECT_THAT(starts_, ElementsAre(1, 1, 1, 1));
-  EXPECT_EQ(last_view(), (View{.generation = 1, .workers = {0, 1, 2, 3}}));
+  EXPECT_EQ(last_view(), (cluster::View{.generation = 1, .workers = {0, 1, 2, 3}}));
 }
 
 TEST_F(LaunchTest, TwoDeathsAtOnceAreTwoReplacements) {
@@ -246,4 +246,4 @@ TEST_F(LaunchTest, AStopDoesNotWaitForWorkersThatCannotBeStarted) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

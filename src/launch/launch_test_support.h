@@ -8,7 +8,7 @@
 #include "launch/invented_processes_test_support.h"
 #include "launch/launch.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 inline constexpr int kLaunchWorkers = 4;
 inline constexpr std::int64_t kLaunchSteps = 60;
@@ -36,7 +36,7 @@ class LaunchTest : public testing::Test {
                                  .lockstep = traits_.lockstep,
                                  .plan = plan,
                                  .no_process = no_process_,
-                                 .joined = [this](const View& view) { note(view); },
+                                 .joined = [this](const cluster::View& view) { note(view); },
                                  .reaped = &reaped_});
     RunOptions quiet;
     quiet.quiet = true;
@@ -62,12 +62,12 @@ class LaunchTest : public testing::Test {
   }
 
   /// The last group that somebody was in.
-  View last_view() {
+  cluster::View last_view() {
     const std::lock_guard lock(mutex_);
     return last_view_;
   }
 
-  void note(const View& view) {
+  void note(const cluster::View& view) {
     const std::lock_guard lock(mutex_);
     if (view.generation > last_view_.generation) last_view_ = view;
   }
@@ -98,7 +98,7 @@ class LaunchTest : public testing::Test {
   }
 
   ClusterOptions cluster_;
-  StrategyTraits traits_{.lockstep = true, .loss_stops_all = true};
+  kinds::StrategyTraits traits_{.lockstep = true, .loss_stops_all = true};
   ControlBlock control_;
   InventedRequests requests_;
   std::function<bool(const ProcessPlan& process)> no_process_;  // Where none can be made.
@@ -108,9 +108,9 @@ class LaunchTest : public testing::Test {
   std::atomic<int> settled_ = 0;    // How often servers were made ready for new ones.
   std::atomic<int> reaped_ = 0;
   std::mutex mutex_;
-  View last_view_;
+  cluster::View last_view_;
   std::set<int> dying_;
   std::atomic<bool> asked_ = false;
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -5,7 +5,7 @@
 
 #include "launch/launch_test_support.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using testing::ElementsAre;
@@ -134,4 +134,4 @@ TEST_F(LaunchWithServersTest, ASilentServerIsEndedAndReplaced) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace cohort {
+namespace cohort::launch {
 
 bool Movement::look(const ControlBlock& control, std::span<const int> workers,
                     Clock::time_point now) {
@@ -28,4 +28,4 @@ std::vector<int> in_the_way(const ControlBlock& control, std::span<const int> wo
   return found;
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -23,7 +23,7 @@
 // Each is longer than the one before, so that whoever only waits is never ended in place of the one
 // it waits for, and so that there is time left to save after the stuck one was ended.
 
-namespace cohort {
+namespace cohort::launch {
 
 /// Whether workers get on, as their launcher sees it. For one thread.
 class Movement {
@@ -83,4 +83,4 @@ inline std::int64_t good_last_step(std::int64_t furthest, std::int64_t every, Du
   return near ? furthest + left : furthest;
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using testing::ElementsAre;
@@ -109,4 +109,4 @@ TEST(GoodLastStep, IsTheFurthestWorkersWhereTheNextAverageIsFar) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

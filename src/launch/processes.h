@@ -14,7 +14,7 @@
 // The processes of a run and what each of them is to do. A *task* is one worker or one server; a
 // *process* usually has one task, and in in-graph replication all tasks of the run as threads.
 
-namespace cohort {
+namespace cohort::launch {
 
 /// Where a worker runs among those of its host.
 struct LocalPlace {
@@ -46,7 +46,7 @@ inline std::string task_name(const ProcessPlan& plan, char separator = ' ') {
 /// invented ones in tests. For the launcher's thread.
 class Processes {
  public:
-  using End = ChildProcesses::End;
+  using End = os::ChildProcesses::End;
 
   virtual ~Processes() = default;
 
@@ -84,7 +84,7 @@ class ForkedProcesses : public Processes {
  private:
   Life life_;
   LogOf log_of_;
-  ChildProcesses children_;
+  os::ChildProcesses children_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

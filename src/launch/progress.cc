@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -102,4 +102,4 @@ void Progress::finish() {
   open_line_ = false;
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -7,7 +7,7 @@
 #include "base/deadline.h"
 #include "launch/control/control_block.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 /// What a user sees of a run, on standard output: on a terminal one line that is written over ten
 /// times a second, otherwise a plain line every two seconds, or JSON lines (RunOptions::json_log),
@@ -41,4 +41,4 @@ class Progress {
   bool open_line_ = false;  // The cursor stands at the end of a line that is written over.
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 TEST(Progress, SaysAsJsonWhatIsNotUtf8) {
@@ -19,4 +19,4 @@ TEST(Progress, SaysAsJsonWhatIsNotUtf8) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/log.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -107,4 +107,4 @@ std::string ask_for_workers(const fs::path& run_dir, int workers, Deadline deadl
   return read_own(answer_path(run_dir));
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -8,7 +8,7 @@
 #include "base/deadline.h"
 #include "os/signal_watch.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 /// What somebody outside wants of a running launcher.
 struct RunRequest {
@@ -56,11 +56,11 @@ class UserRequests : public Requests {
   std::optional<RunRequest> asked_workers();
 
   std::filesystem::path run_dir_;
-  SignalWatch signals_;
+  os::SignalWatch signals_;
 };
 
 /// From another process: asks the launcher of the run in `run_dir` for so many workers, waits for
 /// its answer and returns it. Throws Error where no run goes on there or it does not answer.
 std::string ask_for_workers(const std::filesystem::path& run_dir, int workers, Deadline deadline);
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -8,11 +8,11 @@
 #include "base/files.h"
 #include "base/log.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 namespace fs = std::filesystem;
 
-void RunStatus::write_tasks(const View& view, const std::vector<Task>& tasks) {
+void RunStatus::write_tasks(const cluster::View& view, const std::vector<Task>& tasks) {
   if (run_dir_.empty()) return;
   auto list = nlohmann::ordered_json::array();
   for (const Task& task : tasks) {
@@ -45,4 +45,4 @@ void RunStatus::happened(const std::string& event, nlohmann::json details) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -11,7 +11,7 @@
 #include "base/deadline.h"
 #include "cluster/membership.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 /// What other programs may know of a running run, in its folder: `tasks.json` (who runs now,
 /// written anew at every change, so that a reader always finds a whole file) and `history.jsonl` (a
@@ -31,7 +31,7 @@ class RunStatus {
   explicit RunStatus(std::filesystem::path run_dir) : run_dir_(std::move(run_dir)) {}
 
   /// `view`: the current group.
-  void write_tasks(const View& view, const std::vector<Task>& tasks);
+  void write_tasks(const cluster::View& view, const std::vector<Task>& tasks);
   /// `event` with what else is to say of it; the time is added.
   void happened(const std::string& event, nlohmann::json details);
 
@@ -40,4 +40,4 @@ class RunStatus {
   Clock::time_point start_ = Clock::now();
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

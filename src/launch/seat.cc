@@ -10,51 +10,51 @@
 #include "transport/engine_table.h"
 #include "transport/inproc/inproc.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using namespace std::chrono_literals;
 
 /// The engine of a worker that has nobody to talk to.
-class LonelyEngine : public Engine {
+class LonelyEngine : public transport::Engine {
  public:
   std::string name() const override { return engine_->name(); }
   int rank() const override { return 0; }
   int world() const override { return 1; }
-  std::unique_ptr<Transport> connect(Deadline deadline) override {
+  std::unique_ptr<transport::Transport> connect(Deadline deadline) override {
     return engine_->connect(deadline);
   }
-  std::unique_ptr<Engine> group(std::span<const int> ranks, Deadline deadline) override {
+  std::unique_ptr<transport::Engine> group(std::span<const int> ranks, Deadline deadline) override {
     return engine_->group(ranks, deadline);
   }
-  SharedRegions* shared_regions() override { return engine_->shared_regions(); }
+  transport::SharedRegions* shared_regions() override { return engine_->shared_regions(); }
   bool sends_in_background() const override { return engine_->sends_in_background(); }
 
  private:
-  InprocHub hub_{1};
-  std::unique_ptr<Engine> engine_ = hub_.engine(0);
+  transport::InprocHub hub_{1};
+  std::unique_ptr<transport::Engine> engine_ = hub_.engine(0);
 };
 
 }  // namespace
 
-std::unique_ptr<Store> group_store(Store& store, const ControlBlock& control,
-                                   std::int64_t generation) {
-  return std::make_unique<PrefixStore>(
+std::unique_ptr<cluster::Store> group_store(cluster::Store& store, const ControlBlock& control,
+                                            std::int64_t generation) {
+  return std::make_unique<cluster::PrefixStore>(
       store, fmt::format("group/{}/", generation),
       [&control, generation] { return control.is_broken(generation); });
 }
 
-View RegroupingSeat::first() {
+cluster::View RegroupingSeat::first() {
   return wait_for(options_.first_generation);
 }
 
-View RegroupingSeat::next(std::int64_t after, std::int64_t step) {
+cluster::View RegroupingSeat::next(std::int64_t after, std::int64_t step) {
   slot_.ready_step.store(step);
   slot_.state.store(WorkerState::paused);
   return wait_for(after + 1);
 }
 
-View RegroupingSeat::wait_for(std::int64_t generation) {
+cluster::View RegroupingSeat::wait_for(std::int64_t generation) {
   for (;;) {
     slot_.awaited_generation.store(generation);
     // The launcher has its reasons to wait, and takes this process along when it dies.
@@ -66,7 +66,7 @@ View RegroupingSeat::wait_for(std::int64_t generation) {
   }
 }
 
-Seat::Group RegroupingSeat::join(const View& view, Deadline deadline) {
+Seat::Group RegroupingSeat::join(const cluster::View& view, Deadline deadline) {
   slot_.awaited_generation.store(0);
   Group group;
   group.store = group_store(store_, control_, view.generation);
@@ -77,7 +77,8 @@ Seat::Group RegroupingSeat::join(const View& view, Deadline deadline) {
   }
   // One worker that was a thread of its own process may have got others, which are processes.
   const bool threads = options_.cluster.replication == "in-graph";
-  group.engine = make_engine({.name = threads ? kAutoEngine : options_.cluster.engine,
+  group.engine =
+      transport::make_engine({.name = threads ? transport::kAutoEngine : options_.cluster.engine,
                               .rank = view.rank_of(worker()).value(),
                               .world = view.world(),
                               .address = store_.local_address(),
@@ -86,18 +87,18 @@ Seat::Group RegroupingSeat::join(const View& view, Deadline deadline) {
   return group;
 }
 
-View OnlySeat::first() {
-  View view{.generation = options_.generation,
-            .workers = std::vector<int>(static_cast<std::size_t>(world_))};
+cluster::View OnlySeat::first() {
+  cluster::View view{.generation = options_.generation,
+                     .workers = std::vector<int>(static_cast<std::size_t>(world_))};
   std::iota(view.workers.begin(), view.workers.end(), 0);
   return view;
 }
 
-View OnlySeat::next(std::int64_t after, std::int64_t) {
+cluster::View OnlySeat::next(std::int64_t after, std::int64_t) {
   return {.generation = after + 1};
 }
 
-Seat::Group OnlySeat::join(const View& view, Deadline) {
+Seat::Group OnlySeat::join(const cluster::View& view, Deadline) {
   Group group;
   group.store = group_store(store_, control_, view.generation);
   group.engine = std::move(engine_);
@@ -105,4 +106,4 @@ Seat::Group OnlySeat::join(const View& view, Deadline) {
   return group;
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -19,7 +19,7 @@
 // All calls come from the worker's own thread. first() and next() wait without a deadline: the
 // launcher has its reasons, and takes its workers along when it dies.
 
-namespace cohort {
+namespace cohort::launch {
 
 /// One worker's place in the run: tells it with whom it trains.
 class Seat {
@@ -30,30 +30,30 @@ class Seat {
   virtual int worker() const = 0;
 
   /// The first group. Waits for it.
-  virtual View first() = 0;
+  virtual cluster::View first() = 0;
 
   /// Whether there may be another group when this one breaks.
   virtual bool has_next() const = 0;
 
   /// Says that this worker has left group `after`, with the state of so many steps (-1: it has
   /// none), and waits for the next group: one that it is in, or if there will be none the newest.
-  virtual View next(std::int64_t after, std::int64_t step) = 0;
+  virtual cluster::View next(std::int64_t after, std::int64_t step) = 0;
 
   /// What the workers of one group have in common.
   struct Group {
-    std::unique_ptr<Store> store;
-    std::unique_ptr<Engine> engine;  ///< Uses the store, so it is destroyed first.
-    bool watched = false;            ///< Waiting in the store ends when one of the group is lost.
+    std::unique_ptr<cluster::Store> store;
+    std::unique_ptr<transport::Engine> engine;  ///< Uses the store, so it is destroyed first.
+    bool watched = false;  ///< Waiting in the store ends when one of the group is lost.
   };
   /// All workers of the group come together. Throws Error where one does not come in time.
-  virtual Group join(const View& view, Deadline deadline) = 0;
+  virtual Group join(const cluster::View& view, Deadline deadline) = 0;
 };
 
 /// What the tasks of one group say to each other in the store, apart from other groups (their keys
 /// begin with "group/<generation>/"). Waiting there ends when the group is broken. Both arguments
 /// outlive it.
-std::unique_ptr<Store> group_store(Store& store, const ControlBlock& control,
-                                   std::int64_t generation);
+std::unique_ptr<cluster::Store> group_store(cluster::Store& store, const ControlBlock& control,
+                                            std::int64_t generation);
 
 /// A worker whose launcher forms groups: it is told of them by the control channel, and tells in
 /// its slot when it waits for one. All that is given outlives it.
@@ -66,22 +66,22 @@ class RegroupingSeat : public Seat {
     int cores = 1;                      ///< Of this host, that its workers may use.
   };
 
-  RegroupingSeat(const Options& options, const ControlBlock& control, TcpStore& store)
+  RegroupingSeat(const Options& options, const ControlBlock& control, cluster::TcpStore& store)
       : options_(options), control_(control), slot_(control.slot(options.worker)), store_(store) {}
 
   int worker() const override { return options_.worker; }
-  View first() override;
+  cluster::View first() override;
   bool has_next() const override { return true; }
-  View next(std::int64_t after, std::int64_t step) override;
-  Group join(const View& view, Deadline deadline) override;
+  cluster::View next(std::int64_t after, std::int64_t step) override;
+  Group join(const cluster::View& view, Deadline deadline) override;
 
  private:
-  View wait_for(std::int64_t generation);
+  cluster::View wait_for(std::int64_t generation);
 
   Options options_;
   const ControlBlock& control_;
   WorkerSlot& slot_;
-  TcpStore& store_;
+  cluster::TcpStore& store_;
 };
 
 /// A worker of the only group there is: threads of one process, or launchers of several hosts. When
@@ -94,8 +94,8 @@ class OnlySeat : public Seat {
   };
 
   /// `engine` says which rank of how many this worker has.
-  OnlySeat(const Options& options, std::unique_ptr<Engine> engine, const ControlBlock& control,
-           Store& store)
+  OnlySeat(const Options& options, std::unique_ptr<transport::Engine> engine,
+           const ControlBlock& control, cluster::Store& store)
       : options_(options),
         rank_(engine->rank()),
         world_(engine->world()),
@@ -104,18 +104,18 @@ class OnlySeat : public Seat {
         store_(store) {}
 
   int worker() const override { return rank_; }
-  View first() override;
+  cluster::View first() override;
   bool has_next() const override { return false; }
-  View next(std::int64_t after, std::int64_t step) override;
-  Group join(const View& view, Deadline deadline) override;
+  cluster::View next(std::int64_t after, std::int64_t step) override;
+  Group join(const cluster::View& view, Deadline deadline) override;
 
  private:
   Options options_;
   int rank_;
   int world_;
-  std::unique_ptr<Engine> engine_;  // Until join(), which can be called once.
+  std::unique_ptr<transport::Engine> engine_;  // Until join(), which can be called once.
   const ControlBlock& control_;
-  Store& store_;
+  cluster::Store& store_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

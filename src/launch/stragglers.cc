@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -54,7 +54,7 @@ std::vector<int> awaited_ranks(const std::vector<Wait>& waits) {
 }
 
 /// What those who are waited for are at, as far as they say it.
-std::string busy_with(const ControlBlock& control, const View& view,
+std::string busy_with(const ControlBlock& control, const cluster::View& view,
                       const std::vector<int>& ranks) {
   std::string text;
   for (const int rank : ranks) {
@@ -67,7 +67,7 @@ std::string busy_with(const ControlBlock& control, const View& view,
 
 }  // namespace
 
-std::optional<std::string> StallReport::look(const ControlBlock& control, const View& view,
+std::optional<std::string> StallReport::look(const ControlBlock& control, const cluster::View& view,
                                              Clock::time_point now) {
   std::vector<Wait> waits;
   for (const int worker : view.workers) waits.push_back(wait_of(control.slot(worker)));
@@ -121,4 +121,4 @@ std::vector<std::string> SlowReport::look(const ControlBlock& control) {
   return words;
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

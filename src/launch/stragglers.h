@@ -13,7 +13,7 @@
 // slots. Nothing is done about them here: who is stuck is ended by others (patience.h, tasks.h).
 // For the launcher's thread, which looks in every round of its loop.
 
-namespace cohort {
+namespace cohort::launch {
 
 /// Tells who is waited for when workers stand still.
 class StallReport {
@@ -22,7 +22,7 @@ class StallReport {
   /// said of it in the last ten: "waiting 10 s for ranks 3, 7 in step 120, sum of the gradients",
   /// and what those are busy with. Waited for are those that do not wait themselves; where all
   /// wait, those that are furthest behind.
-  std::optional<std::string> look(const ControlBlock& control, const View& view,
+  std::optional<std::string> look(const ControlBlock& control, const cluster::View& view,
                                   Clock::time_point now);
 
  private:
@@ -54,4 +54,4 @@ class SlowReport {
   std::set<int> named_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

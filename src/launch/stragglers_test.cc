@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using testing::ElementsAre;
@@ -23,7 +23,7 @@ class StallReportTest : public testing::Test {
   }
 
   ControlBlock control_{4, 0};
-  View view_{.generation = 1, .workers = {0, 1, 2, 3}};
+  cluster::View view_{.generation = 1, .workers = {0, 1, 2, 3}};
   StallReport report_;
   Clock::time_point now_ = Clock::now();
 };
@@ -60,7 +60,7 @@ TEST_F(StallReportTest, SaysWhatTheAwaitedAreBusyWith) {
 
 TEST_F(StallReportTest, SaysWhichBucketItIs) {
   wait(0, 119, now_ - 10s, 2);
-  EXPECT_EQ(report_.look(control_, View{.generation = 1, .workers = {0, 1}}, now_),
+  EXPECT_EQ(report_.look(control_, cluster::View{.generation = 1, .workers = {0, 1}}, now_),
             "waiting 10 s for rank 1 in step 120, all-reduce of bucket 2");
 }
 
@@ -108,4 +108,4 @@ TEST(SlowReport, NamesAWorkerOnceAndOnlyAfterItsFirstSteps) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "cluster/host_id.h"
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -122,7 +122,7 @@ WorkerFailure Tasks::describe_end(const TaskSlot& slot, const Processes::End& en
   const Task& task = tasks_[end.index];
   WorkerFailure failure;
   failure.pid = end.pid;
-  failure.host = host_name();
+  failure.host = cluster::host_name();
   failure.log = options_.log_of(task.plan).string();
   if (slot.state.load() == WorkerState::failed) {
     failure.code = static_cast<ErrorCode>(slot.error_code);
@@ -204,7 +204,7 @@ bool Tasks::runs_worker(int worker) const {
   return false;
 }
 
-std::vector<RunStatus::Task> Tasks::list(const View& view) const {
+std::vector<RunStatus::Task> Tasks::list(const cluster::View& view) const {
   std::vector<RunStatus::Task> all;
   for (std::size_t index = 0; index < tasks_.size(); ++index) {
     if (!options_.processes.is_running(index)) continue;
@@ -219,4 +219,4 @@ std::vector<RunStatus::Task> Tasks::list(const View& view) const {
   return all;
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -14,7 +14,7 @@
 #include "launch/processes.h"
 #include "launch/run_status.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 /// The processes of a run as the launcher thinks of them: started, watched for signs of life, and
 /// when they end badly described. It decides nothing: whether a lost task is replaced is the
@@ -63,7 +63,7 @@ class Tasks {
   std::size_t running_servers() const;
   bool runs_worker(int worker) const;
   /// Those that run, for tasks.json.
-  std::vector<RunStatus::Task> list(const View& view) const;
+  std::vector<RunStatus::Task> list(const cluster::View& view) const;
 
  private:
   struct Task {
@@ -86,4 +86,4 @@ class Tasks {
   std::int64_t oom_kills_;  // The kernel's count when processes were last reaped.
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -7,7 +7,7 @@
 
 #include "model/layers/layer.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 using PlanJson = nlohmann::ordered_json;
@@ -119,7 +119,7 @@ PlanJson to_json(const std::vector<LayerPlan>& plans) {
 }
 
 std::vector<LayerPlan> read_architecture(const JsonFields& fields, const char* key,
-                                         const DataSpec& spec) {
+                                         const tensor::DataSpec& spec) {
   std::vector<LayerPlan> plans;
   try {
     plans = plan_network(read_layers(fields, key), spec);
@@ -131,4 +131,4 @@ std::vector<LayerPlan> read_architecture(const JsonFields& fields, const char* k
   return plans;
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

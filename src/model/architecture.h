@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "model/layers/layer_plan.h"
 
-namespace cohort {
+namespace cohort::model {
 
 /// How deep layers may nest, 1 being a plain list. In model.json each level is a list and an object
 /// more, inside of two objects; the last one has its shapes in it.
@@ -26,6 +26,6 @@ nlohmann::ordered_json to_json(const std::vector<LayerPlan>& plans);
 /// limits, and nothing is allocated by them. Throws Error(corrupt) for what is no such list, or
 /// where the shapes written down are not those that follow from it.
 std::vector<LayerPlan> read_architecture(const JsonFields& fields, const char* key,
-                                         const DataSpec& spec);
+                                         const tensor::DataSpec& spec);
 
-}  // namespace cohort
+}  // namespace cohort::model

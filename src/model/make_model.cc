@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "model/layers/basic_layers.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 void check_one_source(const ModelOptions& options) {
@@ -57,7 +57,7 @@ double work_of(const std::vector<LayerPlan>& plans) {
 
 }  // namespace
 
-std::unique_ptr<Model> make_model(const ModelOptions& options, const DataSpec& spec,
+std::unique_ptr<Model> make_model(const ModelOptions& options, const tensor::DataSpec& spec,
                                   std::uint64_t seed) {
   check_one_source(options);
   if (!options.torchscript.empty()) return load_torchscript(options.torchscript);
@@ -68,7 +68,7 @@ std::unique_ptr<Model> make_model(const ModelOptions& options, const DataSpec& s
   return make_layers(plans);
 }
 
-std::vector<LayerPlan> plan_model(const ModelOptions& options, const DataSpec& spec) {
+std::vector<LayerPlan> plan_model(const ModelOptions& options, const tensor::DataSpec& spec) {
   return plan_network(options.preset.empty() ? options.layers : preset_layers(options, spec), spec);
 }
 
@@ -76,9 +76,9 @@ std::unique_ptr<Model> make_layers(const std::vector<LayerPlan>& plans) {
   return wrap(std::make_shared<LayerSequence>(plans));
 }
 
-std::optional<double> multiply_adds(const ModelOptions& options, const DataSpec& spec) {
+std::optional<double> multiply_adds(const ModelOptions& options, const tensor::DataSpec& spec) {
   if (options.make || !options.torchscript.empty()) return std::nullopt;
   return work_of(plan_model(options, spec));
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

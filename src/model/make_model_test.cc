@@ -9,14 +9,14 @@
 #include "model/functions/function_test_tools.h"
 #include "model/layers/layer.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const DataSpec kDigits{.input_shape = {1, 28, 28}, .outputs = 10};
-const DataSpec kText{.input_shape = {16}, .tokens = true, .vocabulary = 30, .outputs = 30};
+const tensor::DataSpec kDigits{.input_shape = {1, 28, 28}, .outputs = 10};
+const tensor::DataSpec kText{.input_shape = {16}, .tokens = true, .vocabulary = 30, .outputs = 30};
 
 std::int64_t count_parameters(Model& model) {
   std::int64_t count = 0;
@@ -30,7 +30,8 @@ std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
   return result;
 }
 
-std::string error_of(const std::vector<LayerOptions>& layers, const DataSpec& spec = kDigits) {
+std::string error_of(const std::vector<LayerOptions>& layers,
+                     const tensor::DataSpec& spec = kDigits) {
   try {
     make_model({.layers = layers}, spec, 1);
   } catch (const Error& error) {
@@ -40,7 +41,7 @@ std::string error_of(const std::vector<LayerOptions>& layers, const DataSpec& sp
   return "no error";
 }
 
-torch::Tensor input_for(const DataSpec& spec, std::int64_t rows) {
+torch::Tensor input_for(const tensor::DataSpec& spec, std::int64_t rows) {
   auto sizes = spec.input_shape;
   sizes.insert(sizes.begin(), rows);
   torch::manual_seed(3);
@@ -49,7 +50,7 @@ torch::Tensor input_for(const DataSpec& spec, std::int64_t rows) {
 
 struct PresetCase {
   std::string preset;
-  DataSpec spec;
+  tensor::DataSpec spec;
   std::int64_t parameters;
 };
 
@@ -74,7 +75,7 @@ TEST_P(Preset, HasItsSizeAndTrainsOnAnyNumberOfRows) {
   }
 }
 
-const DataSpec kColour{.input_shape = {3, 32, 32}, .outputs = 10};
+const tensor::DataSpec kColour{.input_shape = {3, 32, 32}, .outputs = 10};
 INSTANTIATE_TEST_SUITE_P(
     All, Preset,
     testing::Values(PresetCase{"mlp", kDigits, 535818}, PresetCase{"lenet", kDigits, 421642},
@@ -261,7 +262,7 @@ TEST(MakeModel, CallsAProgramsOwnFunctionWithTorchSeeded) {
   EXPECT_TRUE(first->parameters()[0].tensor.equal(second->parameters()[0].tensor));
 }
 
-const DataSpec kWords{.input_shape = {16}, .tokens = true, .vocabulary = 50, .outputs = 50};
+const tensor::DataSpec kWords{.input_shape = {16}, .tokens = true, .vocabulary = 50, .outputs = 50};
 
 TEST(MultiplyAdds, OfLinearLayersAreTheirWeights) {
   EXPECT_EQ(multiply_adds({.preset = "mlp", .hidden = {256}}, kDigits), 784.0 * 256 + 256 * 10);
@@ -293,4 +294,4 @@ TEST(MultiplyAdds, OfAProgramsOwnModelAreNotKnown) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::model

@@ -9,7 +9,7 @@
 #include "base/names.h"
 #include "model/make_model.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 using Layers = std::vector<LayerOptions>;
@@ -31,14 +31,14 @@ std::int64_t positive_or(std::int64_t given, std::int64_t preset, const char* ke
   return given == 0 ? preset : given;
 }
 
-void require_images(const DataSpec& spec, const char* preset) {
+void require_images(const tensor::DataSpec& spec, const char* preset) {
   if (!spec.tokens && spec.input_shape.size() == 3) return;
   fail(ErrorCode::invalid,
        "the preset {} is for images (channels x height x width), but the data has the shape {}",
        preset, to_string(Shape{spec.input_shape, spec.tokens}));
 }
 
-Layers mlp(const ModelOptions& options, const DataSpec& spec) {
+Layers mlp(const ModelOptions& options, const tensor::DataSpec& spec) {
   auto widths = options.hidden;
   if (widths.empty()) widths = {512, 256};
   Layers layers = {simple("flatten")};
@@ -50,7 +50,7 @@ Layers mlp(const ModelOptions& options, const DataSpec& spec) {
   return layers;
 }
 
-Layers lenet(const ModelOptions&, const DataSpec& spec) {
+Layers lenet(const ModelOptions&, const tensor::DataSpec& spec) {
   require_images(spec, "lenet");
   const LayerOptions pool{.type = "maxpool", .kernel = 2};
   return {conv3x3(32), simple("relu"),    pool,        conv3x3(64),    simple("relu"),
@@ -58,7 +58,7 @@ Layers lenet(const ModelOptions&, const DataSpec& spec) {
 }
 
 /// Each residual after the first has half the side and twice the channels.
-Layers resnet8(const ModelOptions& options, const DataSpec& spec) {
+Layers resnet8(const ModelOptions& options, const tensor::DataSpec& spec) {
   require_images(spec, "resnet8");
   auto width = positive_or(options.width, 16, "width");
   Layers layers = {conv3x3(width, 1, false), simple("batchnorm"), simple("relu")};
@@ -75,7 +75,7 @@ Layers resnet8(const ModelOptions& options, const DataSpec& spec) {
   return layers;
 }
 
-Layers gpt_mini(const ModelOptions& options, const DataSpec& spec) {
+Layers gpt_mini(const ModelOptions& options, const tensor::DataSpec& spec) {
   if (!spec.tokens) {
     fail(ErrorCode::invalid, "the preset gpt-mini is for text, but the data has the shape {}",
          to_string(Shape{spec.input_shape, false}));
@@ -94,7 +94,7 @@ Layers gpt_mini(const ModelOptions& options, const DataSpec& spec) {
 
 struct Preset {
   const char* name;
-  Layers (*layers)(const ModelOptions&, const DataSpec&);
+  Layers (*layers)(const ModelOptions&, const tensor::DataSpec&);
 };
 constexpr Preset kPresets[] = {
     {"mlp", mlp}, {"lenet", lenet}, {"resnet8", resnet8}, {"gpt-mini", gpt_mini}};
@@ -110,7 +110,7 @@ const std::vector<std::string>& preset_names() {
   return names;
 }
 
-std::vector<LayerOptions> preset_layers(const ModelOptions& options, const DataSpec& spec) {
+std::vector<LayerOptions> preset_layers(const ModelOptions& options, const tensor::DataSpec& spec) {
   check_known("the preset", options.preset, preset_names());
   for (const auto& preset : kPresets) {
     if (options.preset == preset.name) return preset.layers(options, spec);
@@ -118,4 +118,4 @@ std::vector<LayerOptions> preset_layers(const ModelOptions& options, const DataS
   fail(ErrorCode::invalid, "the preset \"{}\" is unknown", options.preset);
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

@@ -4,7 +4,7 @@
 #include "base/files.h"
 #include "model/make_model.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 /// Only the first line of a torch message is shown: the rest is a stack trace.
@@ -87,4 +87,4 @@ std::unique_ptr<Model> load_torchscript(const std::string& path) {
   return model;
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "model/make_model.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 ErrorCode error_code(const std::string& path) {
@@ -66,4 +66,4 @@ TEST(TorchScript, SaysWhatIsWrongWithAFile) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::model

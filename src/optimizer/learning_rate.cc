@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "base/names.h"
 
-namespace cohort {
+namespace cohort::optimizer {
 namespace {
 
 double constant(const ScheduleOptions&, double base_lr, std::int64_t, std::int64_t) {
@@ -89,4 +89,4 @@ void check_schedule(const ScheduleOptions& schedule) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::optimizer

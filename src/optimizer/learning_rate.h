@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::optimizer {
 
 /// The learning rate of every step, a pure function of the job and the step's number: workers need
 /// not tell each other, and a resumed run goes on as if it had never stopped.
@@ -34,4 +34,4 @@ double decay_of_rate(const OptimizerOptions& optimizer, std::int64_t step);
 /// Throws Error(invalid) for a schedule that makes no sense.
 void check_schedule(const ScheduleOptions& schedule);
 
-}  // namespace cohort
+}  // namespace cohort::optimizer

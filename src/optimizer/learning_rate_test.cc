@@ -8,7 +8,7 @@
 
 #include <limits>
 
-namespace cohort {
+namespace cohort::optimizer {
 namespace {
 
 double rate(const ScheduleOptions& schedule, std::int64_t step, std::int64_t workers = 1) {
@@ -95,4 +95,4 @@ INSTANTIATE_TEST_SUITE_P(
                     ScheduleOptions{.final_lr = kInfinity}));
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::optimizer

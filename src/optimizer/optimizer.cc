@@ -9,7 +9,7 @@
 #include "base/vectorize.h"
 #include "optimizer/optimizer_kernels.h"
 
-namespace cohort {
+namespace cohort::optimizer {
 namespace {
 
 // As torch has them where a job says nothing.
@@ -274,4 +274,4 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
   return row.make(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::optimizer

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::optimizer {
 
 /// Update rules: how parameters move by gradients. A rule works on spans of floats, so any part of
 /// the flat space can be updated by whoever owns that part: a worker its share of a region, a
@@ -73,4 +73,4 @@ std::vector<OptimizerRow> optimizer_table();
 /// Throws Error(invalid) for an unknown kind (naming the nearest) or a number out of range.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::optimizer

@@ -4,7 +4,7 @@
 
 #include "base/vectorize.h"
 
-namespace cohort {
+namespace cohort::optimizer {
 namespace {
 
 /// p - lr * d rounded once, as torch does it. The product of two floats is exact in a double, so
@@ -71,4 +71,4 @@ void adagrad_kernel(float* __restrict p, const float* __restrict g, float* __res
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::optimizer

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace cohort {
+namespace cohort::optimizer {
 
 /// The loops of the optimizers: one pass over memory each, compiled for several instruction sets.
 /// No two of the arrays may overlap. No operation is fused, so every machine gets the same bits.
@@ -56,4 +56,4 @@ struct AdagradScalars {
 void adagrad_kernel(float* p, const float* g, float* sum, std::size_t count,
                     const AdagradScalars& s);
 
-}  // namespace cohort
+}  // namespace cohort::optimizer

@@ -15,7 +15,7 @@
 #include <limits>
 #include <random>
 
-namespace cohort {
+namespace cohort::optimizer {
 namespace {
 
 constexpr std::int64_t kSteps = 100;
@@ -215,4 +215,4 @@ TEST(Optimizer, RefusesSpansThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::optimizer

@@ -10,7 +10,7 @@
 
 #include "optimizer/optimizer.h"
 
-namespace cohort {
+namespace cohort::optimizer {
 namespace {
 
 struct Rule {
@@ -92,4 +92,4 @@ TEST(WithoutMomentum, DecaysAsMuchAsTheVelocityWouldAddUp) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::optimizer

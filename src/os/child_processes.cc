@@ -14,7 +14,7 @@
 #include "base/unique_fd.h"
 #include "os/this_process.h"
 
-namespace cohort {
+namespace cohort::os {
 namespace {
 
 void redirect_output(const std::filesystem::path& log) {
@@ -96,4 +96,4 @@ ChildProcesses::~ChildProcesses() {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::os

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-namespace cohort {
+namespace cohort::os {
 
 /// Processes forked from this one to do a part of its work.
 ///
@@ -62,4 +62,4 @@ class ChildProcesses {
   std::vector<Child> children_;  // All that were ever started, by index.
 };
 
-}  // namespace cohort
+}  // namespace cohort::os

@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "os/signal_watch.h"
 
-namespace cohort {
+namespace cohort::os {
 namespace {
 
 using namespace std::chrono_literals;
@@ -91,4 +91,4 @@ TEST(ChildProcesses, TheDestructorLeavesNoneBehind) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::os

@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::os {
 
 // There is no flock() with a deadline, so it is tried again and again.
 FileLock::FileLock(const std::filesystem::path& file, Deadline deadline,
@@ -28,4 +28,4 @@ FileLock::FileLock(const std::filesystem::path& file, Deadline deadline,
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::os

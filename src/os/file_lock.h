@@ -6,7 +6,7 @@
 #include "base/deadline.h"
 #include "base/unique_fd.h"
 
-namespace cohort {
+namespace cohort::os {
 
 /// A lock held by one object at a time, of whichever process of this host: one writer of a folder
 /// after the other. The kernel takes it back from a process that dies, and from an object that is
@@ -24,4 +24,4 @@ class FileLock {
   UniqueFd fd_;  // Closing it releases the lock.
 };
 
-}  // namespace cohort
+}  // namespace cohort::os

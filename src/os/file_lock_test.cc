@@ -14,7 +14,7 @@
 
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::os {
 namespace {
 
 Deadline soon() {
@@ -67,4 +67,4 @@ TEST(FileLock, OfAProcessThatDiedIsFree) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::os

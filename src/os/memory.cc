@@ -12,7 +12,7 @@
 #include "base/fail.h"
 #include "base/memory_room.h"
 
-namespace cohort {
+namespace cohort::os {
 
 namespace {
 
@@ -148,4 +148,4 @@ std::string SharedMemory::path() const {
   return fmt::format("/proc/{}/fd/{}", ::getpid(), fd_.get());
 }
 
-}  // namespace cohort
+}  // namespace cohort::os

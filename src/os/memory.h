@@ -6,7 +6,7 @@
 
 #include "base/unique_fd.h"
 
-namespace cohort {
+namespace cohort::os {
 
 /// Large memory, zeroed, straight from the kernel: PrivateMemory of one process, and SharedMemory
 /// that several processes of one host see. Both own their mapping and unmap it in the destructor;
@@ -84,4 +84,4 @@ class SharedMemory {
   std::size_t size_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::os

@@ -17,7 +17,7 @@
 
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::os {
 namespace {
 
 using ::testing::HasSubstr;
@@ -134,4 +134,4 @@ TEST(SharedMemory, AFileOfADiskIsNoMemory) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::os

@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::os {
 
 namespace {
 
@@ -57,4 +57,4 @@ bool PeerWatch::is_dead(int rank) const {
   return ::poll(&entry, 1, 0) > 0 && has_ended(entry);
 }
 
-}  // namespace cohort
+}  // namespace cohort::os

@@ -6,7 +6,7 @@
 
 #include "base/unique_fd.h"
 
-namespace cohort {
+namespace cohort::os {
 
 /// A descriptor of a process (pidfd), of any parent: poll() reports it as readable once the process
 /// has ended, also before anybody has reaped it, and it never comes to mean another process that
@@ -35,4 +35,4 @@ class PeerWatch {
   std::vector<UniqueFd> pidfds_;  // By rank; none for ranks of this process.
 };
 
-}  // namespace cohort
+}  // namespace cohort::os

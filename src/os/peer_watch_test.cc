@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace cohort {
+namespace cohort::os {
 namespace {
 
 /// A process that does nothing; killed and reaped with its owner at the latest.
@@ -82,4 +82,4 @@ TEST(PeerWatch, NamesARankThatHasAlreadyEnded) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::os

@@ -18,7 +18,7 @@
 
 extern char** environ;
 
-namespace cohort {
+namespace cohort::os {
 namespace {
 
 /// posix_spawn's two argument objects: where the program runs and writes, and its process group.
@@ -129,4 +129,4 @@ void run_program(const std::vector<std::string>& command, const std::filesystem:
   if (status != 0) fail(ErrorCode::io, "{} {}: {}", line, in_words(status), last_line(output));
 }
 
-}  // namespace cohort
+}  // namespace cohort::os

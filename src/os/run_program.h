@@ -6,7 +6,7 @@
 
 #include "base/deadline.h"
 
-namespace cohort {
+namespace cohort::os {
 
 /// Programs: another one beside this process, or this one anew in its place. Parts of this program
 /// that shall run in processes of their own are os/child_processes.h.
@@ -41,4 +41,4 @@ class ExecWords {
   std::vector<char*> pointers_;  // Into words_.
 };
 
-}  // namespace cohort
+}  // namespace cohort::os

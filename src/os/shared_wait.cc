@@ -8,7 +8,7 @@
 #include <climits>
 #include <ctime>
 
-namespace cohort {
+namespace cohort::os {
 
 namespace {
 
@@ -53,4 +53,4 @@ void SharedWait::yield_core() {
   ::sched_yield();
 }
 
-}  // namespace cohort
+}  // namespace cohort::os

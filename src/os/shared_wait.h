@@ -9,7 +9,7 @@
 #include "base/deadline.h"
 #include "os/this_process.h"
 
-namespace cohort {
+namespace cohort::os {
 
 /// Waiting until another process or thread has changed memory that both see.
 ///
@@ -140,4 +140,4 @@ inline void SharedWait::relax() {
 #endif
 }
 
-}  // namespace cohort
+}  // namespace cohort::os

@@ -12,7 +12,7 @@
 
 #include "os/memory.h"
 
-namespace cohort {
+namespace cohort::os {
 namespace {
 
 /// Two parties take turns; zeroed memory is a valid start.
@@ -104,4 +104,4 @@ TEST(WaitPolicy, SpinsOnlyWhereEveryRankHasACore) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::os

@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::os {
 namespace {
 
 /// Who started this process with it ignored (nohup, the background job of a script) meant it.
@@ -40,4 +40,4 @@ std::optional<int> SignalWatch::wait(std::chrono::milliseconds at_most) {
   return static_cast<int>(info.ssi_signo);
 }
 
-}  // namespace cohort
+}  // namespace cohort::os

@@ -8,7 +8,7 @@
 
 #include "base/unique_fd.h"
 
-namespace cohort {
+namespace cohort::os {
 
 /// Signals as data: a launcher reads them where it is ready for them, instead of being interrupted
 /// in the middle of anything.
@@ -38,4 +38,4 @@ class SignalWatch {
   UniqueFd fd_;      // A signalfd.
 };
 
-}  // namespace cohort
+}  // namespace cohort::os

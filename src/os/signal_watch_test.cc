@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::os {
 namespace {
 
 using namespace std::chrono_literals;
@@ -22,4 +22,4 @@ TEST(SignalWatch, WhatIsIgnoredStaysIgnored) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::os

@@ -15,7 +15,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::os {
 
 namespace {
 
@@ -171,4 +171,4 @@ bool wait_for_socket(const UniqueFd& socket, short events, Deadline deadline) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::os

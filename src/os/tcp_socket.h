@@ -6,7 +6,7 @@
 #include "base/deadline.h"
 #include "base/unique_fd.h"
 
-namespace cohort {
+namespace cohort::os {
 
 /// Plain TCP, for the store (cluster/tcp_store.h) and for finding an address that others can reach.
 /// All sockets are non-blocking, without Nagle's delay once connected, and not passed on by exec():
@@ -31,4 +31,4 @@ std::uint16_t own_port(const UniqueFd& socket);
 /// call on it will tell; false when the deadline passed.
 bool wait_for_socket(const UniqueFd& socket, short events, Deadline deadline);
 
-}  // namespace cohort
+}  // namespace cohort::os

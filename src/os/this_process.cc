@@ -12,7 +12,7 @@
 
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::os {
 namespace {
 
 std::string_view variable_name(std::string_view entry) {
@@ -65,4 +65,4 @@ std::size_t raise_descriptor_limit() {
   return static_cast<std::size_t>(done ? raised.rlim_cur : limit.rlim_cur);
 }
 
-}  // namespace cohort
+}  // namespace cohort::os

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::os {
 
 /// What this process was started with and what it may use: its words, its environment, its cores,
 /// its descriptors, and the output that it still holds back.
@@ -36,4 +36,4 @@ int usable_cores();
 /// system does not say.
 std::size_t raise_descriptor_limit();
 
-}  // namespace cohort
+}  // namespace cohort::os

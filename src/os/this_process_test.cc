@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-namespace cohort {
+namespace cohort::os {
 namespace {
 
 TEST(DescriptorLimit, IsRaisedToWhatTheSystemAllows) {
@@ -35,4 +35,4 @@ TEST(EnvironmentWith, HasEveryVariableOnce) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::os

@@ -6,7 +6,7 @@
 
 #include "frames.grpc.pb.h"
 
-namespace cohort {
+namespace cohort::rpc {
 namespace {
 
 void hold_callback_threads() {
@@ -28,7 +28,7 @@ void prepare_grpc() {
   hold_callback_threads();
 }
 
-}  // namespace cohort
+}  // namespace cohort::rpc
 
 #if defined(__SANITIZE_THREAD__)
 // gRPC's libraries are not built for ThreadSanitizer, which therefore sees none of the locks by

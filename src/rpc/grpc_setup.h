@@ -1,6 +1,6 @@
 #pragma once
 
-namespace cohort {
+namespace cohort::rpc {
 
 /// Makes gRPC fit for use in this process. To be called before anything else of gRPC; every server
 /// and client calls it, and again costs nothing.
@@ -16,4 +16,4 @@ namespace cohort {
 /// Its source also tells ThreadSanitizer which of its reports about gRPC are false.
 void prepare_grpc();
 
-}  // namespace cohort
+}  // namespace cohort::rpc

@@ -13,7 +13,7 @@
 
 #include "base/deadline.h"
 
-namespace cohort {
+namespace cohort::rpc {
 
 /// Calls between processes by gRPC; nobody outside this folder sees gRPC itself. A call sends one
 /// message of bytes and gets one back. Messages travel as streams of frames of bounded size, so
@@ -116,4 +116,4 @@ class RpcClient {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::rpc

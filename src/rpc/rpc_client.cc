@@ -21,7 +21,7 @@
 // gRPC, live until gRPC has told them that they are over, and leave what came of them in their
 // CallResult, where the caller waits; the caller's Pending may be gone long before.
 
-namespace cohort {
+namespace cohort::rpc {
 
 namespace {
 
@@ -288,4 +288,4 @@ std::uint64_t RpcClient::bytes_received() const {
   return state_->bytes_received;
 }
 
-}  // namespace cohort
+}  // namespace cohort::rpc

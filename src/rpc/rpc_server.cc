@@ -19,7 +19,7 @@
 // before, because its client has gone or its deadline has passed, and is then answered into
 // nowhere.
 
-namespace cohort {
+namespace cohort::rpc {
 namespace {
 
 /// A call as two streams of frames.
@@ -322,4 +322,4 @@ std::string RpcServer::address() const {
   return state_->address;
 }
 
-}  // namespace cohort
+}  // namespace cohort::rpc

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <thread>
 
-namespace cohort {
+namespace cohort::rpc {
 namespace {
 
 using ::testing::HasSubstr;
@@ -372,4 +372,4 @@ TEST(Rpc, CountsBytes) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::rpc

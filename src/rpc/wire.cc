@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::rpc {
 namespace {
 
 /// gRPC refuses headers above 8 KiB, and makes these bytes longer by a third.
@@ -113,4 +113,4 @@ Error error_of(const grpc::Status& status, const std::string& server) {
   return error;
 }
 
-}  // namespace cohort
+}  // namespace cohort::rpc

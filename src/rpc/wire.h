@@ -10,7 +10,7 @@
 #include "frames.pb.h"
 #include "rpc/rpc.h"
 
-namespace cohort {
+namespace cohort::rpc {
 
 /// What a call is on the connection. Its messages travel as frames (frames.proto), each a gRPC
 /// message of its own; a call that is refused ends with a status that has an Error in it.
@@ -83,4 +83,4 @@ grpc::Status status_of(const Error& error);
 /// The Error behind a status that is not OK. `server` names who was called.
 Error error_of(const grpc::Status& status, const std::string& server);
 
-}  // namespace cohort
+}  // namespace cohort::rpc

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace cohort {
+namespace cohort::rpc {
 namespace {
 
 rpc::Frame frame(std::uint64_t total, const std::string& data) {
@@ -78,4 +78,4 @@ TEST(FrameReader, RefusesFramesThatBringNothing) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::rpc

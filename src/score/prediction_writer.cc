@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 
-namespace cohort {
+namespace cohort::score {
 namespace {
 
 /// What is not UTF-8 cannot stand in JSON. It is named by its bytes, so that no two names of
@@ -104,4 +104,4 @@ void PredictionWriter::write_json(const Prediction& prediction) {
   text_ += "}}\n";
 }
 
-}  // namespace cohort
+}  // namespace cohort::score

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::score {
 
 enum class PredictionFormat { csv, json };
 
@@ -46,4 +46,4 @@ class PredictionWriter {
 /// drop spaces around it.
 std::string csv_field(const std::string& text);
 
-}  // namespace cohort
+}  // namespace cohort::score

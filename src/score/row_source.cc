@@ -7,14 +7,14 @@
 #include "data/sources/mnist_files.h"
 #include "data/sources/text_files.h"
 
-namespace cohort {
+namespace cohort::score {
 namespace {
 
 /// The images of an IDX file, which is mapped and not read; it has no labels.
 class ImageRows : public RowSource {
  public:
-  ImageRows(const ImageInput& image, const std::string& file)
-      : image_(image), pixels_(read_idx(file, 3)) {
+  ImageRows(const data::ImageInput& image, const std::string& file)
+      : image_(image), pixels_(data::read_idx(file, 3)) {
     const std::vector<std::int64_t> found = {1, pixels_.size(1), pixels_.size(2)};
     if (found != image_.shape) {
       fail(ErrorCode::invalid, "{} has images of {}x{} pixels; the model was trained on {}", file,
@@ -35,7 +35,7 @@ class ImageRows : public RowSource {
   }
 
  private:
-  const ImageInput& image_;
+  const data::ImageInput& image_;
   torch::Tensor pixels_;
   std::int64_t at_ = 0;
 };
@@ -44,7 +44,7 @@ class ImageRows : public RowSource {
 /// right are the same, one byte later. A last piece that is shorter is left out.
 class TextRows : public RowSource {
  public:
-  TextRows(const TextInput& text, const std::string& file) : text_(text), window_(file) {
+  TextRows(const data::TextInput& text, const std::string& file) : text_(text), window_(file) {
     if (!fill(1)) {
       fail(ErrorCode::invalid, "{} has {} characters; the model sees {}, so at least {} are needed",
            file, window_.rest().size(), text_.context, text_.context + 1);
@@ -77,18 +77,19 @@ class TextRows : public RowSource {
   bool fill(std::int64_t rows) {
     const auto wanted = static_cast<std::size_t>(rows * text_.context) + 1;
     while (window_.rest().size() < wanted) {
-      if (window_.rest().size() >= TextWindow::kMostBytes || !window_.extend(line_)) return false;
+      if (window_.rest().size() >= data::TextWindow::kMostBytes || !window_.extend(line_))
+        return false;
     }
     return true;
   }
 
-  const TextInput& text_;
-  TextWindow window_;
+  const data::TextInput& text_;
+  data::TextWindow window_;
   std::int64_t line_ = 1;
 };
 
 /// IDX files have no channels, so only grey images come out of one.
-std::unique_ptr<RowSource> open_image_rows(const ImageInput& image, const std::string& file) {
+std::unique_ptr<RowSource> open_image_rows(const data::ImageInput& image, const std::string& file) {
   if (image.shape.size() != 3) {
     fail(ErrorCode::invalid, "the model was not trained on images of one channel");
   }
@@ -98,18 +99,18 @@ std::unique_ptr<RowSource> open_image_rows(const ImageInput& image, const std::s
 }  // namespace
 
 // The kind of file follows from what the preprocessing is, so a model reads what it was trained on.
-std::unique_ptr<RowSource> open_rows(const Artefact& artefact, const std::string& file) {
-  const Preprocessing& preprocessing = artefact.preprocessing;
-  if (const auto* table = std::get_if<TableInput>(&preprocessing.input)) {
+std::unique_ptr<RowSource> open_rows(const artefact::Artefact& artefact, const std::string& file) {
+  const data::Preprocessing& preprocessing = artefact.preprocessing;
+  if (const auto* table = std::get_if<data::TableInput>(&preprocessing.input)) {
     return open_csv_rows(*table, preprocessing.targets, file);
   }
-  if (const auto* sparse = std::get_if<SparseInput>(&preprocessing.input)) {
+  if (const auto* sparse = std::get_if<data::SparseInput>(&preprocessing.input)) {
     return open_libsvm_rows(*sparse, preprocessing.targets, file);
   }
-  if (const auto* image = std::get_if<ImageInput>(&preprocessing.input)) {
+  if (const auto* image = std::get_if<data::ImageInput>(&preprocessing.input)) {
     return open_image_rows(*image, file);
   }
-  if (const auto* text = std::get_if<TextInput>(&preprocessing.input)) {
+  if (const auto* text = std::get_if<data::TextInput>(&preprocessing.input)) {
     return std::make_unique<TextRows>(*text, file);
   }
   fail(ErrorCode::invalid,
@@ -118,4 +119,4 @@ std::unique_ptr<RowSource> open_rows(const Artefact& artefact, const std::string
        artefact.data_kind == "own" ? "a program's own samples" : "generated numbers");
 }
 
-}  // namespace cohort
+}  // namespace cohort::score

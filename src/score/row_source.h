@@ -8,7 +8,7 @@
 
 #include "artefact/artefact.h"
 
-namespace cohort {
+namespace cohort::score {
 
 /// Rows of a file on their way to a model, a batch at a time, so that a file of any size is scored
 /// in little memory. They come preprocessed as the training samples were, by the same functions
@@ -26,15 +26,15 @@ class RowSource {
 /// The rows of a file for the model of `artefact`: CSV, LIBSVM, IDX images or text, as the data was
 /// that it was trained on. The artefact outlives the source. Throws Error(invalid) for data that
 /// comes out of no file, and for a file that is not of that kind.
-std::unique_ptr<RowSource> open_rows(const Artefact& artefact, const std::string& file);
+std::unique_ptr<RowSource> open_rows(const artefact::Artefact& artefact, const std::string& file);
 
 /// Rows of a batch at most.
 inline constexpr std::int64_t kRowsOfBatch = 256;
 
 // In table_rows.cc, for open_rows(). What they refer to outlives the source.
-std::unique_ptr<RowSource> open_csv_rows(const TableInput& table, const Targets& targets,
-                                         const std::string& file);
-std::unique_ptr<RowSource> open_libsvm_rows(const SparseInput& sparse, const Targets& targets,
-                                            const std::string& file);
+std::unique_ptr<RowSource> open_csv_rows(const data::TableInput& table,
+                                         const data::Targets& targets, const std::string& file);
+std::unique_ptr<RowSource> open_libsvm_rows(const data::SparseInput& sparse,
+                                            const data::Targets& targets, const std::string& file);
 
-}  // namespace cohort
+}  // namespace cohort::score

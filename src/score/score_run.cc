@@ -13,18 +13,18 @@
 #include "data/preprocessing/preprocessing.h"
 #include "train/loop/validation.h"
 
-namespace cohort {
+namespace cohort::score {
 namespace {
 
 /// The loss of the training. A program's own is not known here: 0 stands for it, and the score has
 /// no loss then.
-LossFunction loss_of(const Artefact& artefact) {
+training::LossFunction loss_of(const artefact::Artefact& artefact) {
   if (artefact.loss == "own") {
     return [](const torch::Tensor&, const torch::Tensor&) { return torch::zeros({}); };
   }
   TrainOptions options;
   options.loss = artefact.loss;
-  return make_loss(options);
+  return training::make_loss(options);
 }
 
 /// A model that stays out of training mode whatever it is told, and whose outputs somebody sees: so
@@ -50,10 +50,10 @@ class WatchedModel : public Model {
 
 /// Does nothing where there is no writer.
 std::function<void(const torch::Tensor&)> written_by(PredictionWriter* writer,
-                                                     const Artefact& artefact) {
+                                                     const artefact::Artefact& artefact) {
   return [writer, outputs = artefact.spec.outputs,
           names = artefact.preprocessing.class_names()](const torch::Tensor& output) {
-    if (writer != nullptr) writer->write(describe_output(output, outputs, names));
+    if (writer != nullptr) writer->write(artefact::describe_output(output, outputs, names));
   };
 }
 
@@ -72,11 +72,12 @@ void check_numbers(const torch::Tensor& output, std::int64_t before) {
 /// The files may have changed since the training, and MNIST may have come or gone. Sizes and all
 /// that loading learned are compared; that is not every value, but means and classes show most
 /// changes.
-void check_same_data(const Artefact& artefact, const LoadedData& data, const DataOptions& options) {
+void check_same_data(const artefact::Artefact& artefact, const data::LoadedData& data,
+                     const DataOptions& options) {
   const bool same = artefact.train_samples == data.train->size() &&
                     artefact.validation_samples == data.validation->size() &&
                     artefact.spec.input_shape == data.spec.input_shape &&
-                    to_json(artefact.preprocessing) == to_json(data.preprocessing);
+                    data::to_json(artefact.preprocessing) == data::to_json(data.preprocessing);
   if (same) return;
   fail(
       ErrorCode::invalid,
@@ -91,16 +92,16 @@ void check_same_data(const Artefact& artefact, const LoadedData& data, const Dat
 
 // A script is code, so it is only taken where the caller names it.
 RunModel load_run_model(const std::filesystem::path& run_dir, const std::string& script) {
-  RunModel run{read_artefact(run_dir), nullptr};
-  run.model = script.empty() ? make_trained_model(run_dir, run.artefact)
-                             : make_script_model(run_dir, run.artefact, script);
+  RunModel run{artefact::read_artefact(run_dir), nullptr};
+  run.model = script.empty() ? artefact::make_trained_model(run_dir, run.artefact)
+                             : artefact::make_script_model(run_dir, run.artefact, script);
   return run;
 }
 
 // A batch's loss is a mean, so it counts by its rows.
 Score score_rows(RunModel& run, RowSource& rows, PredictionWriter* writer) {
   const torch::NoGradGuard no_grad;
-  const LossFunction loss = loss_of(run.artefact);
+  const training::LossFunction loss = loss_of(run.artefact);
   Score score;
   const auto write = written_by(writer, run.artefact);
   WatchedModel model(*run.model, [&](const torch::Tensor& output) {
@@ -108,7 +109,7 @@ Score score_rows(RunModel& run, RowSource& rows, PredictionWriter* writer) {
     write(output);
   });
   double loss_sum = 0;
-  Hits hits;
+  training::Hits hits;
   bool compared = false;
   while (const auto batch = rows.next()) {
     const torch::Tensor output = model.forward(batch->input);
@@ -118,7 +119,7 @@ Score score_rows(RunModel& run, RowSource& rows, PredictionWriter* writer) {
     compared = true;
     loss_sum += loss(output, batch->target).item<double>() * static_cast<double>(count);
     if (!run.artefact.spec.classes) continue;
-    const Hits more = count_hits(output, batch->target);
+    const training::Hits more = training::count_hits(output, batch->target);
     hits.right += more.right;
     hits.all += more.all;
   }
@@ -131,32 +132,32 @@ Score score_rows(RunModel& run, RowSource& rows, PredictionWriter* writer) {
 // As many parts as the run had workers, each in the chunks of training: sums of floats depend on
 // it.
 Score score_validation(RunModel& run, const Job& job, PredictionWriter* writer) {
-  const Artefact& artefact = run.artefact;
+  const artefact::Artefact& artefact = run.artefact;
   if (artefact.data_kind == "own") {
     fail(
         ErrorCode::invalid,
         "the run was trained on a program's own samples, which only that program has; it can score "
         "them by load_model");
   }
-  const LoadedData data = load_data(job.data, job.seed);
+  const data::LoadedData data = data::load_data(job.data, job.seed);
   check_same_data(artefact, data, job.data);
   WatchedModel model(*run.model, written_by(writer, artefact));
-  const LossFunction loss = loss_of(artefact);
-  ValidationSums totals;
+  const training::LossFunction loss = loss_of(artefact);
+  training::ValidationSums totals;
   const auto workers = static_cast<int>(artefact.workers);
   for (int rank = 0; rank < workers; ++rank) {
-    EvaluationBatches part(data.validation, kValidationChunk, rank, workers);
-    const ValidationSums sums = evaluate(model, part, loss);
+    data::EvaluationBatches part(data.validation, training::kValidationChunk, rank, workers);
+    const training::ValidationSums sums = training::evaluate(model, part, loss);
     totals.loss += sums.loss;
     totals.samples += sums.samples;
     totals.right += sums.right;
     totals.predictions += sums.predictions;
   }
-  const ValidationResult result = result_of(totals);
+  const training::ValidationResult result = training::result_of(totals);
   Score score{.samples = data.validation->size(), .loss = {}, .accuracy = {}};
   if (artefact.loss != "own") score.loss = result.loss;
   if (artefact.spec.classes) score.accuracy = result.accuracy;
   return score;
 }
 
-}  // namespace cohort
+}  // namespace cohort::score

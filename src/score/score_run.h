@@ -12,7 +12,7 @@
 #include "score/prediction_writer.h"
 #include "score/row_source.h"
 
-namespace cohort {
+namespace cohort::score {
 
 /// What `cohort score` does with a model of a run. Two sources of samples, and one Score of each:
 ///
@@ -24,7 +24,7 @@ namespace cohort {
 
 /// A model of a run, loaded, and all that is known of it.
 struct RunModel {
-  Artefact artefact;
+  artefact::Artefact artefact;
   std::unique_ptr<Model> model;
 };
 
@@ -52,4 +52,4 @@ Score score_rows(RunModel& run, RowSource& rows, PredictionWriter* writer);
 /// model was trained on any more.
 Score score_validation(RunModel& run, const Job& job, PredictionWriter* writer);
 
-}  // namespace cohort
+}  // namespace cohort::score

@@ -5,7 +5,7 @@
 #include "data/sources/text_files.h"
 #include "score/row_source.h"
 
-namespace cohort {
+namespace cohort::score {
 namespace {
 
 /// A table may be as wide as memory is; a batch of it has no more than so many floats.
@@ -15,10 +15,10 @@ constexpr std::int64_t kMostFloats = 4 << 20;
 /// among them. Always one record ahead, to know where the end is.
 class CsvRows : public RowSource {
  public:
-  CsvRows(const TableInput& table, const Targets& targets, const std::string& file)
+  CsvRows(const data::TableInput& table, const data::Targets& targets, const std::string& file)
       : table_(table), targets_(targets), reader_(file) {
     if (!reader_.next(fields_)) fail(ErrorCode::invalid, "{} is empty", file);
-    columns_ = map_columns(table_, fields_, file);
+    columns_ = data::map_columns(table_, fields_, file);
     has_record_ = !table_.header || reader_.next(fields_);
   }
 
@@ -42,7 +42,7 @@ class CsvRows : public RowSource {
   /// Appends the record's numbers to `raw` in the order of the training's features, and its target
   /// to `target`.
   void read_row(std::vector<float>& raw, torch::Tensor& target, std::int64_t row) {
-    const RowPlace place{reader_.file(), reader_.line()};
+    const data::RowPlace place{reader_.file(), reader_.line()};
     if (fields_.size() != columns_.feature_of.size()) {
       fail(ErrorCode::invalid, "{}: it has {} fields, expected {}", place.text(), fields_.size(),
            columns_.feature_of.size());
@@ -51,7 +51,7 @@ class CsvRows : public RowSource {
     float* numbers = raw.data() + raw.size() - table_.width();
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       const std::size_t feature = columns_.feature_of[i];
-      if (feature != ColumnMap::kTarget) {
+      if (feature != data::ColumnMap::kTarget) {
         numbers[feature] = table_.number(feature, fields_[i], place);
         continue;
       }
@@ -63,10 +63,10 @@ class CsvRows : public RowSource {
     }
   }
 
-  const TableInput& table_;
-  const Targets& targets_;
-  CsvReader reader_;
-  ColumnMap columns_;
+  const data::TableInput& table_;
+  const data::Targets& targets_;
+  data::CsvReader reader_;
+  data::ColumnMap columns_;
   std::vector<std::string> fields_;
   bool has_record_ = false;
 };
@@ -75,7 +75,7 @@ class CsvRows : public RowSource {
 /// Which of the two a file is, its first line says, and the others must agree.
 class LibsvmRows : public RowSource {
  public:
-  LibsvmRows(const SparseInput& sparse, const Targets& targets, const std::string& file)
+  LibsvmRows(const data::SparseInput& sparse, const data::Targets& targets, const std::string& file)
       : sparse_(sparse), targets_(targets), reader_(file) {
     if (!read()) fail(ErrorCode::invalid, "{} has no samples", file);
     has_labels_ = !row_.label.empty();
@@ -90,7 +90,7 @@ class LibsvmRows : public RowSource {
     torch::Tensor target = targets_.room_for(has_labels_ ? most : 0);
     std::int64_t rows = 0;
     for (; has_row_ && rows < most; ++rows, read()) {
-      const RowPlace place{reader_.file(), reader_.line()};
+      const data::RowPlace place{reader_.file(), reader_.line()};
       if (row_.label.empty() == has_labels_) {
         fail(ErrorCode::invalid, "{}: it has {} label, but the first line has {}", place.text(),
              has_labels_ ? "no" : "a", has_labels_ ? "one" : "none");
@@ -108,29 +108,29 @@ class LibsvmRows : public RowSource {
   bool read() {
     std::string_view line;
     for (has_row_ = false; !has_row_ && reader_.next(line);) {
-      has_row_ = read_sparse_row(line, {reader_.file(), reader_.line()}, row_);
+      has_row_ = data::read_sparse_row(line, {reader_.file(), reader_.line()}, row_);
     }
     return has_row_;
   }
 
-  const SparseInput& sparse_;
-  const Targets& targets_;
-  LineReader reader_;
-  SparseRow row_;
+  const data::SparseInput& sparse_;
+  const data::Targets& targets_;
+  data::LineReader reader_;
+  data::SparseRow row_;
   bool has_row_ = false;
   bool has_labels_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<RowSource> open_csv_rows(const TableInput& table, const Targets& targets,
-                                         const std::string& file) {
+std::unique_ptr<RowSource> open_csv_rows(const data::TableInput& table,
+                                         const data::Targets& targets, const std::string& file) {
   return std::make_unique<CsvRows>(table, targets, file);
 }
 
-std::unique_ptr<RowSource> open_libsvm_rows(const SparseInput& sparse, const Targets& targets,
-                                            const std::string& file) {
+std::unique_ptr<RowSource> open_libsvm_rows(const data::SparseInput& sparse,
+                                            const data::Targets& targets, const std::string& file) {
   return std::make_unique<LibsvmRows>(sparse, targets, file);
 }
 
-}  // namespace cohort
+}  // namespace cohort::score

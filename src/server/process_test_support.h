@@ -13,7 +13,7 @@
 
 #include "cluster/tcp_store.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// A process that has used gRPC must not fork, so every scenario runs in a fresh process, which is
 /// what a death test of the style "threadsafe" is: it starts this program anew. There `scenario`
@@ -38,11 +38,12 @@ inline void require(bool true_if_right, const std::string& what) {
 }
 
 /// Runs `body` with the run's store in a child, which ends without the program's exit handlers.
-inline pid_t start_process(const StoreServer& store, const std::function<void(Store&)>& body) {
+inline pid_t start_process(const cluster::StoreServer& store,
+                           const std::function<void(cluster::Store&)>& body) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
   try {
-    TcpStore mine("127.0.0.1", store.port(), Deadline::in(std::chrono::seconds(30)));
+    cluster::TcpStore mine("127.0.0.1", store.port(), Deadline::in(std::chrono::seconds(30)));
     body(mine);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "child failed: %s\n", error.what());
@@ -58,4 +59,4 @@ inline int signal_that_ended(pid_t pid) {
   return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

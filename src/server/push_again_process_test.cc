@@ -18,7 +18,7 @@
 #include "server/shard/settle_shards.h"
 #include "server/wire/wire.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using Consistency = ShardRules::Consistency;
@@ -50,17 +50,17 @@ class TwoGroups {
   }
 
   void run() {
-    StoreServer store("127.0.0.1", 0);
+    cluster::StoreServer store("127.0.0.1", 0);
     std::vector<pid_t> first, second, workers;
     for (int server = 0; server < kServers; ++server) {
-      first.push_back(start_process(store, [&](Store& mine) { serve(server, 1, mine); }));
-      second.push_back(start_process(store, [&](Store& mine) {
+      first.push_back(start_process(store, [&](cluster::Store& mine) { serve(server, 1, mine); }));
+      second.push_back(start_process(store, [&](cluster::Store& mine) {
         char word = 0;
         if (::read(go_[0], &word, 1) == 1) serve(server, 2, mine);
       }));
     }
     for (int worker = 0; worker < kWorkers; ++worker) {
-      workers.push_back(start_process(store, [&](Store& mine) { work(worker, mine); }));
+      workers.push_back(start_process(store, [&](cluster::Store& mine) { work(worker, mine); }));
     }
     store.start();
     for (int server = 0; server < kServers; ++server) {
@@ -97,7 +97,7 @@ class TwoGroups {
     settle_shards(spans, rules(1));
   }
 
-  void serve(int server, std::int64_t generation, Store& store) const {
+  void serve(int server, std::int64_t generation, cluster::Store& store) const {
     if (generation == 1 && server == scenario_.server) set_failpoints(scenario_.failpoint);
     ServerOptions options;
     options.server = server;
@@ -107,19 +107,19 @@ class TwoGroups {
     options.memory = memories_[static_cast<std::size_t>(server)].bytes();
     options.timeout = kTimeout;
     if (server == 0) {
-      options.board = WorkBoard::Options{.workers = options.rules.workers,
-                                         .end_step = static_cast<std::int64_t>(kPieces)};
+      options.board = cluster::WorkBoard::Options{.workers = options.rules.workers,
+                                                  .end_step = static_cast<std::int64_t>(kPieces)};
     }
-    PrefixStore view(store, std::to_string(generation) + "/");
+    cluster::PrefixStore view(store, std::to_string(generation) + "/");
     run_server(options, view);
   }
 
-  void work(int worker, Store& store) const {
+  void work(int worker, cluster::Store& store) const {
     if (worker == scenario_.worker && scenario_.server < 0) set_failpoints(scenario_.failpoint);
     UnansweredPush unanswered;
     bool lost = false;
     {
-      PrefixStore view(store, "1/");
+      cluster::PrefixStore view(store, "1/");
       ServerClient client(client_options(worker, 1), view);
       if (worker == 0) client.initialise(model_of(std::vector<float>(kDense)));
       meet(store, "here", worker, kWorkers);  // Nobody dies before all have come.
@@ -130,7 +130,7 @@ class TwoGroups {
     }
     require(lost == (scenario_.server >= 0), "the group ended otherwise");
     if (worker > scenario_.worker && scenario_.worker >= 0) --worker;
-    PrefixStore view(store, "2/");
+    cluster::PrefixStore view(store, "2/");
     ServerClient client(client_options(worker, 2), view);
     if (!unanswered.empty()) client.push_again(unanswered);
     meet(store, "again", worker, rules(2).workers);
@@ -139,7 +139,7 @@ class TwoGroups {
 
   /// A quick worker would do all the work before the one that is to die comes to its push: it stops
   /// half way until that one has a piece of work in hand which it cannot push and live.
-  void leave_work_for_the_doomed(Store& store, int worker, int pushes) const {
+  void leave_work_for_the_doomed(cluster::Store& store, int worker, int pushes) const {
     if (scenario_.worker < 0) return;
     if (worker == scenario_.worker && pushes == kDeadlyPush - 1) store.set("doomed", "yes");
     if (worker != scenario_.worker && pushes == static_cast<int>(kPieces) / 2) {
@@ -147,7 +147,7 @@ class TwoGroups {
     }
   }
 
-  static void meet(Store& store, const std::string& where, int worker, int workers) {
+  static void meet(cluster::Store& store, const std::string& where, int worker, int workers) {
     store.set(where + std::to_string(worker), "done");
     for (int other = 0; other < workers; ++other) {
       store.get(where + std::to_string(other), Deadline::in(kTimeout));
@@ -166,10 +166,10 @@ class TwoGroups {
   }
 
   /// Takes a piece, pushes it to the second server and ends.
-  void push_to_second(ServerClient& client, Store& store) const {
+  void push_to_second(ServerClient& client, cluster::Store& store) const {
     Exchange claim;
     claim.claim = true;
-    const Claim piece = client.exchange(claim).claim.value();
+    const cluster::Claim piece = client.exchange(claim).claim.value();
     store.set("doomed", "yes");
     std::vector<float> gradient(kDense / kServers);
     for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -181,11 +181,11 @@ class TwoGroups {
     head.header.push = true;
     head.header.sequence = 1;
     head.header.lr = 1;
-    Bytes message;
+    rpc::Bytes message;
     write_request(message, head);
-    const auto address =
-        server_address_from(PrefixStore(store, "1/").get(server_key(1), Deadline::in(kTimeout)));
-    RpcClient(address.rpc)
+    const auto address = server_address_from(
+        cluster::PrefixStore(store, "1/").get(server_key(1), Deadline::in(kTimeout)));
+    rpc::RpcClient(address.rpc)
         .call({message, std::as_bytes(std::span(gradient))}, Deadline::in(kTimeout));
     ::raise(SIGKILL);
   }
@@ -198,7 +198,7 @@ class TwoGroups {
       client.exchange(pull);
       Exchange claim;
       claim.claim = true;
-      std::optional<Claim> piece = client.exchange(claim).claim;
+      std::optional<cluster::Claim> piece = client.exchange(claim).claim;
       for (int pushes = 0; piece; ++pushes) {
         before_push(pushes);
         for (std::size_t i = 0; i < kDense; ++i) {
@@ -292,4 +292,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

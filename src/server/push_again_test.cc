@@ -10,7 +10,7 @@
 #include "server/shard/shard_test_support.h"
 #include "server/wire/shard_shape.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using ::testing::Each;
@@ -46,9 +46,9 @@ class TwoServers {
     start();
   }
 
-  Claim claim(int worker) {
-    Claim claim;
-    EXPECT_EQ(board_->claim(worker, claim), WorkBoard::Answer::claimed);
+  cluster::Claim claim(int worker) {
+    cluster::Claim claim;
+    EXPECT_EQ(board_->claim(worker, claim), cluster::WorkBoard::Answer::claimed);
     shard(0).note_work(generation_, {claim.step, claim.part, worker});
     return claim;
   }
@@ -70,15 +70,17 @@ class TwoServers {
 
   Shard& shard(int server) { return *shards_[static_cast<std::size_t>(server)]; }
   const PushCounts& counts(int server) { return shard(server).counts(); }
-  WorkLeft left() const { return board_->left(); }
+  cluster::WorkLeft left() const { return board_->left(); }
 
  private:
   void start() {
     for (int server = 0; server < kServers; ++server) {
       auto memory = ShardMemory::find(memories_[static_cast<std::size_t>(server)].bytes());
       if (server == 0) {
-        board_.emplace(WorkBoard::Options{
-            .workers = kWorkers, .left = memory ? memory->work() : WorkLeft(), .end_step = kSteps});
+        board_.emplace(
+            cluster::WorkBoard::Options{.workers = kWorkers,
+                                        .left = memory ? memory->work() : cluster::WorkLeft(),
+                                        .end_step = kSteps});
       }
       if (!memory) {
         memory.emplace(ShardShape{.dense = 2}, 0,
@@ -91,13 +93,13 @@ class TwoServers {
 
   ShardRules rules_;
   std::vector<LastingMemory> memories_;
-  std::optional<WorkBoard> board_;
+  std::optional<cluster::WorkBoard> board_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::int64_t generation_ = 1;
 };
 
 void submit(TwoServers& servers, int server, const RequestHeader& header, float value,
-            std::vector<Claim> pieces = {}) {
+            std::vector<cluster::Claim> pieces = {}) {
   Request request;
   const std::vector<float> dense = {value, 0};
   std::vector<float> pulled(2);
@@ -115,7 +117,7 @@ void submit(TwoServers& servers, int server, const RequestHeader& header, float 
 TEST(PushAgain, IsAppliedWhereItWasNotAndOnlyThere) {
   for (const int has_it : {0, 1}) {
     TwoServers servers(Consistency::async);
-    const Claim piece = servers.claim(1);
+    const cluster::Claim piece = servers.claim(1);
     const RequestHeader push = servers.push(1, 1);
     submit(servers, has_it, push, 1);
     servers.die();
@@ -131,14 +133,14 @@ TEST(PushAgain, IsAppliedWhereItWasNotAndOnlyThere) {
       EXPECT_EQ(servers.counts(0).fingerprint, servers.counts(1).fingerprint);
       if (times == 0) servers.die();  // And the group that made it again breaks too.
     }
-    EXPECT_EQ(servers.claim(0), (Claim{.step = 1, .part = 0}));
+    EXPECT_EQ(servers.claim(0), (cluster::Claim{.step = 1, .part = 0}));
   }
 }
 
 TEST(PushAgain, ThatNobodyHasIsAppliedAndItsWorkNotHandedOut) {
   TwoServers servers(Consistency::async);
-  const std::vector<Claim> pieces = {servers.claim(0), servers.claim(0)};
-  const Claim of_another = servers.claim(1);
+  const std::vector<cluster::Claim> pieces = {servers.claim(0), servers.claim(0)};
+  const cluster::Claim of_another = servers.claim(1);
   const RequestHeader push = servers.push(0, 1);
   servers.die();
   for (const int server : {0, 1}) submit(servers, server, servers.again(1, push), 1, pieces);
@@ -174,7 +176,7 @@ TEST(PushAgain, OfTheDeadIsMissingAndItsWorkNotDoneTwice) {
   for (const int has_it : {0, 1}) {
     TwoServers servers(Consistency::async);
     servers.claim(1);
-    const Claim of_another = servers.claim(0);
+    const cluster::Claim of_another = servers.claim(0);
     submit(servers, has_it, servers.push(1, 1), 1);
     servers.die();
     EXPECT_THAT(servers.left().again, ElementsAre(of_another));
@@ -220,7 +222,8 @@ TEST(PushAgain, OfAGroupThatTheServerHasSeenNothingOfIsNew) {
     submit(servers, 0, servers.again(0, push), 1, {{.step = 2, .part = 0}});
     EXPECT_THAT(servers.shard(0).dense(), ElementsAre(-2, 10));
   }
-  EXPECT_THAT(servers.left().again, ElementsAre(Claim{.step = 0}, Claim{.step = 1}));
+  EXPECT_THAT(servers.left().again,
+              ElementsAre(cluster::Claim{.step = 0}, cluster::Claim{.step = 1}));
 }
 
 TEST(PushCounts, OutliveTheServer) {
@@ -239,4 +242,4 @@ TEST(PushCounts, OutliveTheServer) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -8,7 +8,7 @@
 #include "server/server_group_test_support.h"
 #include "server/server_test_support.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using testing::Each;
@@ -138,7 +138,7 @@ TEST(ReplicatedServers, LoseNoPushThatWasAcknowledged) {
 }
 
 TEST(ReplicatedServers, NeedMemoryThatLastsAndAnotherServer) {
-  MemoryStore store;
+  cluster::MemoryStore store;
   ServerOptions options = server_options(0, 1, ShardRules::Consistency::sync);
   options.replicas = 2;
   EXPECT_THAT([&] { run_server(options, store); },
@@ -146,4 +146,4 @@ TEST(ReplicatedServers, NeedMemoryThatLastsAndAnotherServer) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -13,7 +13,7 @@
 #include "server/server_test_support.h"
 #include "server/wire/wire.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using testing::Each;
@@ -53,7 +53,7 @@ class RunningServer {
   std::string address() { return server_address_from(store.get(server_key(0), soon())).rpc; }
 
   ServerOptions options;
-  MemoryStore store;
+  cluster::MemoryStore store;
   std::atomic<bool> enough = false;  ///< Ends the server, whoever is still there.
   std::future<ServerResult> result;
 };
@@ -66,21 +66,21 @@ class RawWorker {
     head.header.lr = 1;
   }
 
-  Bytes message(const std::vector<float>& rest) const {
-    Bytes bytes;
+  rpc::Bytes message(const std::vector<float>& rest) const {
+    rpc::Bytes bytes;
     write_request(bytes, head);
     const auto raw = std::as_bytes(std::span(rest));
     bytes.insert(bytes.end(), raw.begin(), raw.end());
     return bytes;
   }
 
-  Bytes call(const Bytes& message) { return client_.call({message}, soon()); }
-  std::unique_ptr<RpcClient::Pending> start(const Bytes& message) {
+  rpc::Bytes call(const rpc::Bytes& message) { return client_.call({message}, soon()); }
+  std::unique_ptr<rpc::RpcClient::Pending> start(const rpc::Bytes& message) {
     return client_.start({message}, soon());
   }
 
   /// The error that answers the message.
-  Error refusal(const Bytes& message) {
+  Error refusal(const rpc::Bytes& message) {
     try {
       read_reply(call(message));
     } catch (const Error& error) {
@@ -93,12 +93,12 @@ class RawWorker {
   Request head;
 
  private:
-  RpcClient client_;
+  rpc::RpcClient client_;
 };
 
 TEST(ServerFaults, ARequestMadeAgainGetsTheSameReplyAndDoesNothingTwice) {
   RunningServer server(1, ShardRules::Consistency::async);
-  server.options.board = WorkBoard::Options{.end_step = 10};
+  server.options.board = cluster::WorkBoard::Options{.end_step = 10};
   server.start();
   ServerClient client(server.client(0), server.store);
   client.initialise(model_of(std::vector<float>(kDense, 10)));
@@ -106,8 +106,8 @@ TEST(ServerFaults, ARequestMadeAgainGetsTheSameReplyAndDoesNothingTwice) {
   worker.head.header.push = worker.head.header.pull = worker.head.header.claim = true;
   for (std::uint64_t request = 1; request <= 3; ++request) {
     worker.head.number = worker.head.header.sequence = request;
-    const Bytes message = worker.message(std::vector<float>(kDense, 1));
-    const Bytes first = worker.call(message);
+    const rpc::Bytes message = worker.message(std::vector<float>(kDense, 1));
+    const rpc::Bytes first = worker.call(message);
     EXPECT_EQ(worker.call(message), first);
     EXPECT_EQ(read_reply(first).header.claim_step, static_cast<std::int64_t>(request) - 1);
   }
@@ -119,7 +119,7 @@ TEST(ServerFaults, ARequestMadeAgainGetsTheSameReplyAndDoesNothingTwice) {
 
 TEST(ServerFaults, AnOldRequestThatComesOnceMoreGetsNoWork) {
   RunningServer server(1, ShardRules::Consistency::async);
-  server.options.board = WorkBoard::Options{.end_step = 10};
+  server.options.board = cluster::WorkBoard::Options{.end_step = 10};
   server.start();
   ServerClient client(server.client(0), server.store);
   client.initialise(model_of(std::vector<float>(kDense, 10)));
@@ -160,7 +160,7 @@ TEST(ServerFaults, ARequestMadeAgainWhileItWaitsIsAnsweredOnceItCanBe) {
   RawWorker worker(server, 0);
   worker.head.header.push = worker.head.header.pull = true;
   worker.head.number = worker.head.header.sequence = 1;
-  const Bytes message = worker.message(std::vector<float>(kDense, 1));
+  const rpc::Bytes message = worker.message(std::vector<float>(kDense, 1));
   auto lost = worker.start(message);
   wait_until_busy(server, 0);
   lost.reset();
@@ -189,7 +189,7 @@ TEST(ServerFaults, WrongMessagesAreRefusedAndTheServerGoesOn) {
 
   RawWorker worker(server, 0);
   EXPECT_EQ(worker.refusal({}).code(), ErrorCode::corrupt);
-  EXPECT_EQ(worker.refusal(Bytes(1000, std::byte{7})).code(), ErrorCode::corrupt);
+  EXPECT_EQ(worker.refusal(rpc::Bytes(1000, std::byte{7})).code(), ErrorCode::corrupt);
 
   worker.head.kind = RequestKind::initialise;
   EXPECT_EQ(worker.refusal(worker.message({1, 2, 3})).code(), ErrorCode::corrupt);
@@ -200,7 +200,7 @@ TEST(ServerFaults, WrongMessagesAreRefusedAndTheServerGoesOn) {
   worker.head.header.push = true;
   worker.head.number = worker.head.header.sequence = 1;
   EXPECT_THAT(worker.refusal(worker.message({1, 2, 3})).what(), HasSubstr("3 floats"));
-  Bytes odd = worker.message({1, 2, 3, 4});
+  rpc::Bytes odd = worker.message({1, 2, 3, 4});
   odd.pop_back();
   worker.head.number = 2;
   EXPECT_EQ(worker.refusal(odd).code(), ErrorCode::invalid) << "the reply to number 1 again";
@@ -225,7 +225,7 @@ TEST(ServerFaults, MoreRowsThanAMessageCanBringAreRefused) {
   RawWorker worker(server, 0);
   const std::vector<std::uint32_t> rows(2000, 1);
   worker.head.rows_wanted = {{.table = 0, .rows = rows, .values = {}}};
-  Bytes message;
+  rpc::Bytes message;
   write_request(message, worker.head);
   EXPECT_THAT(worker.refusal(message).what(), HasSubstr("more rows"));
 }
@@ -323,4 +323,4 @@ TEST(ServerFaults, AWorkerThatNeverComesIsNamed) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

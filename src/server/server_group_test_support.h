@@ -18,7 +18,7 @@
 #include "server/shard/settle_shards.h"
 #include "server/shard/shard_modes_test_support.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// All servers of a run in one process, which a kill ends at once.
 class ServerGroup {
@@ -105,7 +105,7 @@ class ServerGroup {
 
   void begin(int server) const {
     const ShardShape shape = shard_shape(kModel, servers_, server);
-    const std::size_t slots = make_optimizer(mode_.rules.optimizer)->slots().size();
+    const std::size_t slots = optimizer::make_optimizer(mode_.rules.optimizer)->slots().size();
     Shard shard(mode_.rules,
                 ShardMemory(shape, slots, memories_[static_cast<std::size_t>(server)].bytes()),
                 nullptr);
@@ -142,4 +142,4 @@ inline bool run_and_die(const ServerGroup& group, const std::string& failpoints)
   return WIFSIGNALED(status);
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

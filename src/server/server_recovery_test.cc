@@ -13,7 +13,7 @@
 #include "server/server_test_support.h"
 #include "server/shard/settle_shards.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using Consistency = ShardRules::Consistency;
@@ -60,14 +60,15 @@ class Launcher {
 
  private:
   bool run_group(int generation) {
-    StoreServer store("127.0.0.1", 0);
+    cluster::StoreServer store("127.0.0.1", 0);
     std::vector<pid_t> servers, workers;
     for (int server = 0; server < scenario_.servers; ++server) {
       servers.push_back(
-          start_process(store, [&](Store& mine) { serve(server, generation, mine); }));
+          start_process(store, [&](cluster::Store& mine) { serve(server, generation, mine); }));
     }
     for (int worker = 0; worker < kWorkers; ++worker) {
-      workers.push_back(start_process(store, [&](Store& mine) { work(worker, generation, mine); }));
+      workers.push_back(
+          start_process(store, [&](cluster::Store& mine) { work(worker, generation, mine); }));
     }
     store.start();
     bool all_done = true;
@@ -86,7 +87,7 @@ class Launcher {
     return all_done;
   }
 
-  void serve(int server, int generation, Store& store) const {
+  void serve(int server, int generation, cluster::Store& store) const {
     if (generation == 1 && server == scenario_.servers - 1) set_failpoints(scenario_.failpoint);
     ServerOptions options;
     options.server = server;
@@ -97,7 +98,7 @@ class Launcher {
     run_server(options, store);
   }
 
-  void work(int worker, int generation, Store& store) const {
+  void work(int worker, int generation, cluster::Store& store) const {
     ClientOptions options;
     options.worker = worker;
     options.servers = scenario_.servers;
@@ -203,4 +204,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

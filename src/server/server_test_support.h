@@ -11,7 +11,7 @@
 #include "server/client/server_client.h"
 #include "server/door/run_server.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// A first model without slots.
 inline ServerModel model_of(std::vector<float> dense, std::vector<std::vector<float>> tables = {}) {
@@ -70,7 +70,7 @@ class Servers {
   }
   ~Servers() { results(); }
 
-  MemoryStore store;
+  cluster::MemoryStore store;
 
  private:
   std::vector<ServerResult> results_;
@@ -98,4 +98,4 @@ inline Exchange pull_only() {
   return exchange;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -5,7 +5,7 @@
 #include "kinds/strategy_table.h"
 #include "strategy/strategy.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 bool sends_gradients(const StrategyOptions& strategy) {
@@ -14,9 +14,9 @@ bool sends_gradients(const StrategyOptions& strategy) {
 
 }  // namespace
 
-CodecShape codec_shape(const FlatLayout& layout) {
-  CodecShape shape{.count = layout.size};
-  for (const FlatEntry& entry : layout.entries) {
+compression::CodecShape codec_shape(const tensor::FlatLayout& layout) {
+  compression::CodecShape shape{.count = layout.size};
+  for (const tensor::FlatEntry& entry : layout.entries) {
     if (entry.shape.size() < 2 || entry.count == 0) continue;
     const auto rows = static_cast<std::size_t>(entry.shape.front());
     shape.matrices.push_back({.offset = entry.offset, .rows = rows, .columns = entry.count / rows});
@@ -24,9 +24,9 @@ CodecShape codec_shape(const FlatLayout& layout) {
   return shape;
 }
 
-void clear_padding(const FlatLayout& layout, std::span<float> values) {
+void clear_padding(const tensor::FlatLayout& layout, std::span<float> values) {
   std::size_t end = 0;
-  for (const FlatEntry& entry : layout.entries) {
+  for (const tensor::FlatEntry& entry : layout.entries) {
     std::ranges::fill(values.subspan(end, entry.offset - end), 0.0F);
     end = entry.offset + entry.count;
   }
@@ -37,13 +37,13 @@ bool corrects_momentum(const StrategyOptions& strategy, const OptimizerOptions& 
   const CompressionOptions& codec = strategy.compression;
   // Where servers hand out work, workers apply it before they push in any case. Gossip by signs
   // learns with no momentum only, before them or after.
-  const bool in_step = way_of(strategy).traits.lockstep;
+  const bool in_step = kinds::way_of(strategy).traits.lockstep;
   return (codec.kind == "topk" || (codec.kind == "sign" && in_step)) && codec.momentum_correction &&
          sends_gradients(strategy) && own.kind == "sgd" && own.momentum > 0;
 }
 
-WorkerMomentum worker_momentum(const OptimizerOptions& own) {
+compression::WorkerMomentum worker_momentum(const OptimizerOptions& own) {
   return {.factor = own.momentum, .nesterov = own.nesterov};
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -6,7 +6,7 @@
 #include "gossip/claims.h"
 #include "strategy/own_memory_forms.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 /// Empty vectors are of zeros; those of different sizes are of different things, and the first
@@ -21,10 +21,10 @@ void add_floats_to(std::vector<float>& sum, const std::vector<float>& values) {
 
 /// What compressed all-reduce has left out. Codecs remember by rank and world; lowrank's factors
 /// are worker 0's for all.
-void add_exchange(OwnMemory& sum, const TrainingState& state) {
+void add_exchange(tensor::OwnMemory& sum, const tensor::TrainingState& state) {
   auto memory = CompressionMemory::read(&state);
   if (!memory || (!sum.empty() && sum.meaning != state.own.meaning)) return;
-  TrainingState before;
+  tensor::TrainingState before;
   before.own = std::move(sum);
   if (auto own = CompressionMemory::read(&before)) {
     add_floats_to(own->exchange.rest, memory->exchange.rest);
@@ -35,7 +35,7 @@ void add_exchange(OwnMemory& sum, const TrainingState& state) {
 }
 
 /// Of gradients that peers were not told: the gradients, how many pieces they are of, their rate.
-void add_untold(OwnMemory& sum, const OwnMemory& own) {
+void add_untold(tensor::OwnMemory& sum, const tensor::OwnMemory& own) {
   if (own.floats.size() != 1 || own.doubles.size() != 2) return;
   if (sum.empty()) {
     sum = own;
@@ -52,7 +52,7 @@ void add_untold(OwnMemory& sum, const OwnMemory& own) {
 
 /// What was pushed is left out as before; what the servers sent need not be known, since they send
 /// the parameters themselves first.
-void add_link(OwnMemory& sum, const OwnMemory& own) {
+void add_link(tensor::OwnMemory& sum, const tensor::OwnMemory& own) {
   auto link = any_link_of(own);
   if (!link) return;
   link->second.has.clear();
@@ -92,13 +92,13 @@ bool DealtState::gets_leftovers_of(int from) const {
   return from % place_.world == place_.rank;
 }
 
-void DealtState::add(int from, TrainingState state) {
+void DealtState::add(int from, tensor::TrainingState state) {
   add_velocity(state);
   if (gets_leftovers_of(from)) add_leftovers(state);
   if (gets_view_of(from)) add_view(std::move(state));
 }
 
-void DealtState::add_leftovers(const TrainingState& state) {
+void DealtState::add_leftovers(const tensor::TrainingState& state) {
   if (state.own.meaning == kUntoldGradients) {
     add_untold(dealt_.own, state.own);
   } else {
@@ -107,14 +107,14 @@ void DealtState::add_leftovers(const TrainingState& state) {
   add_link(dealt_.link, state.link);
 }
 
-void DealtState::add_velocity(const TrainingState& state) {
+void DealtState::add_velocity(const tensor::TrainingState& state) {
   const auto own = own_floats(&state, kOwnVelocity);
   if (own.size() != 1) return;
   velocity_.resize(own[0].size());
   for (std::size_t i = 0; i < own[0].size(); ++i) velocity_[i] += own[0][i];
 }
 
-void DealtState::add_view(TrainingState state) {
+void DealtState::add_view(tensor::TrainingState state) {
   parameters_.add(state.parameters);
   buffers_.add(state.buffers);
   slots_.resize(std::max(slots_.size(), state.slots.size()));
@@ -138,14 +138,14 @@ void DealtState::add_view(TrainingState state) {
 
 // What is dealt as `own` is one thing only: leftovers, an age, a velocity or outer slots. A
 // strategy writes one of them, so they do not meet.
-TrainingState DealtState::take() {
+tensor::TrainingState DealtState::take() {
   parameters_.take(dealt_.parameters);
   buffers_.take(dealt_.buffers);
   dealt_.slots.resize(slots_.size());
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) slots_[slot].take(dealt_.slots[slot]);
   if (work_.size() > 1) {
-    dealt_.work = merged_work(work_);
-    dealt_.step = whole_steps(dealt_.work);
+    dealt_.work = gossip::merged_work(work_);
+    dealt_.step = gossip::whole_steps(dealt_.work);
   }
   if (ages_.count > 0) {
     dealt_.own = {.meaning = std::string(kModelAge),
@@ -166,4 +166,4 @@ TrainingState DealtState::take() {
   return std::move(dealt_);
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -5,7 +5,7 @@
 
 #include "tensor/training_state.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// What one worker goes on from when a checkpoint was written by another number of workers: what
 /// each of them had is added up, or averaged, and dealt out. docs/checkpoints.md has the rules.
@@ -34,17 +34,17 @@ class DealtState {
   explicit DealtState(const Place& place) : place_(place) {}
 
   /// What worker `from` had; all of them, in their order.
-  void add(int from, TrainingState state);
+  void add(int from, tensor::TrainingState state);
 
   /// What this worker goes on from.
-  TrainingState take();
+  tensor::TrainingState take();
 
  private:
   bool gets_view_of(int from) const;
   bool gets_leftovers_of(int from) const;
-  void add_view(TrainingState state);
-  void add_leftovers(const TrainingState& state);
-  void add_velocity(const TrainingState& state);
+  void add_view(tensor::TrainingState state);
+  void add_leftovers(const tensor::TrainingState& state);
+  void add_velocity(const tensor::TrainingState& state);
 
   /// Vectors that become a mean.
   struct Mean {
@@ -57,8 +57,8 @@ class DealtState {
 
   const Place place_;
   bool has_view_ = false;
-  TrainingState dealt_;
-  std::vector<WorkLeft> work_;
+  tensor::TrainingState dealt_;
+  std::vector<cluster::WorkLeft> work_;
   Mean parameters_;
   Mean buffers_;
   std::vector<Mean> slots_;
@@ -66,4 +66,4 @@ class DealtState {
   std::vector<double> velocity_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -10,7 +10,7 @@
 
 #include "strategy/own_memory_forms.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 using testing::ElementsAre;
@@ -23,8 +23,8 @@ std::vector<float> all_of(float value) {
 
 /// What each of `saved` workers had, as `state_of` says, in the hands of `world`.
 template <class StateOf>
-std::vector<TrainingState> dealt(int saved, int world, const StateOf& state_of) {
-  std::vector<TrainingState> all;
+std::vector<tensor::TrainingState> dealt(int saved, int world, const StateOf& state_of) {
+  std::vector<tensor::TrainingState> all;
   for (int rank = 0; rank < world; ++rank) {
     DealtState state({.rank = rank, .world = world, .saved = saved});
     for (int from = 0; from < saved; ++from) state.add(from, state_of(from));
@@ -33,8 +33,8 @@ std::vector<TrainingState> dealt(int saved, int world, const StateOf& state_of) 
   return all;
 }
 
-TrainingState compressed(int from) {
-  TrainingState state;
+tensor::TrainingState compressed(int from) {
+  tensor::TrainingState state;
   state.own = CompressionMemory{.compression = "topk",
                                 .exchange = {.rest = all_of(1.0F + static_cast<float>(from)),
                                              .velocity = all_of(10.0F * static_cast<float>(from))}}
@@ -47,9 +47,9 @@ struct Sums {
   float velocity = 0;
 };
 
-Sums sums_of(const std::vector<TrainingState>& states) {
+Sums sums_of(const std::vector<tensor::TrainingState>& states) {
   Sums sums;
-  for (const TrainingState& state : states) {
+  for (const tensor::TrainingState& state : states) {
     const auto memory = CompressionMemory::read(&state);
     if (!memory) continue;
     EXPECT_EQ(memory->compression, "topk");
@@ -82,7 +82,7 @@ TEST(DealtState, AWorkerThatIsLeftHasWhatFallsToIt) {
 
 TEST(DealtState, WhatPushesLeftOutHasTheSameSum) {
   const auto pushed = [](int from) {
-    TrainingState state;
+    tensor::TrainingState state;
     state.link = own_of_link({.rest = all_of(static_cast<float>(from + 1)),
                               .velocity = all_of(2),
                               .has = all_of(7),
@@ -92,7 +92,7 @@ TEST(DealtState, WhatPushesLeftOutHasTheSameSum) {
   };
   for (const int world : {1, 2, 3, 7}) {
     float rest = 0, velocity = 0;
-    for (const TrainingState& state : dealt(4, world, pushed)) {
+    for (const tensor::TrainingState& state : dealt(4, world, pushed)) {
       const auto link = link_of(state.link, "int8");
       if (!link) continue;
       EXPECT_TRUE(link->has.empty()) << "the servers send the parameters themselves";
@@ -106,20 +106,20 @@ TEST(DealtState, WhatPushesLeftOutHasTheSameSum) {
 
 TEST(DealtState, VelocitiesOfPiecesAreSharedEvenly) {
   const auto pushing = [](int from) {
-    TrainingState state;
+    tensor::TrainingState state;
     set_own(state, kOwnVelocity, {all_of(static_cast<float>(4 * from))});
     return state;
   };
-  for (const TrainingState& state : dealt(3, 2, pushing)) {
+  for (const tensor::TrainingState& state : dealt(3, 2, pushing)) {
     EXPECT_EQ(own_floats(&state, kOwnVelocity)[0], all_of((0 + 4 + 8) / 2.0F));
   }
-  for (const TrainingState& state : dealt(3, 4, pushing)) {
+  for (const tensor::TrainingState& state : dealt(3, 4, pushing)) {
     EXPECT_EQ(own_floats(&state, kOwnVelocity)[0], all_of((0 + 4 + 8) / 4.0F));
   }
 }
 
-TrainingState averaging(int from) {
-  TrainingState state;
+tensor::TrainingState averaging(int from) {
+  tensor::TrainingState state;
   state.step = 20;
   state.updates = 20 + from;
   state.slots = {all_of(static_cast<float>(from)), all_of(1)};
@@ -142,7 +142,7 @@ TEST(DealtState, InnerOptimizersBecomeTheMeanOrACopy) {
 
 TEST(DealtState, GossipsModelsBecomeTheMeanWithTheMeanOfTheirAges) {
   const auto gossiping = [](int from) {
-    TrainingState state;
+    tensor::TrainingState state;
     state.parameters = all_of(static_cast<float>(from));
     state.own = {.meaning = std::string(kModelAge), .doubles = {10.0 + from}};
     state.work = {.next = 40 + from, .parts = 2, .again = {}};
@@ -158,7 +158,7 @@ TEST(DealtState, GossipsModelsBecomeTheMeanWithTheMeanOfTheirAges) {
 
 TEST(DealtState, GradientsThatWereNotToldAreAddedUp) {
   const auto gossiping = [](int from) {
-    TrainingState state;
+    tensor::TrainingState state;
     state.own = {.meaning = std::string(kUntoldGradients),
                  .floats = {all_of(static_cast<float>(from + 1))},
                  .doubles = {static_cast<double>(from + 1), 0.1}};
@@ -167,7 +167,7 @@ TEST(DealtState, GradientsThatWereNotToldAreAddedUp) {
   for (const int world : {1, 2, 5}) {
     float gradients = 0;
     double pieces = 0;
-    for (const TrainingState& state : dealt(3, world, gossiping)) {
+    for (const tensor::TrainingState& state : dealt(3, world, gossiping)) {
       if (state.own.empty()) continue;
       gradients += state.own.floats[0][0];
       pieces += state.own.doubles[0];
@@ -180,7 +180,7 @@ TEST(DealtState, GradientsThatWereNotToldAreAddedUp) {
 
 TEST(DealtState, WhatTheServersHaveStaysAsItIs) {
   const auto pushing = [](int from) {
-    TrainingState state;
+    tensor::TrainingState state;
     state.step = from == 0 ? 20 : 25;  // Others have only heard of some.
     state.work = {.next = 40 + 10 * from, .parts = 2, .again = {}};
     if (from > 0) return state;
@@ -189,7 +189,7 @@ TEST(DealtState, WhatTheServersHaveStaysAsItIs) {
     set_own(state, kOuterSlots, {all_of(9)});
     return state;
   };
-  const TrainingState chief = dealt(3, 1, pushing)[0];
+  const tensor::TrainingState chief = dealt(3, 1, pushing)[0];
   EXPECT_EQ(chief.parameters, all_of(3));
   EXPECT_EQ(chief.step, 20);
   EXPECT_EQ(chief.work.next, 40);
@@ -201,7 +201,7 @@ TEST(DealtState, WhatTheServersHaveStaysAsItIs) {
 TEST(DealtState, LeavesOutWhatMeansSomethingElse) {
   const auto mixed = [](int from) {
     if (from == 2) return compressed(from);
-    TrainingState state;
+    tensor::TrainingState state;
     if (from == 0) {
       set_own(state, kOuterSlots, {all_of(9)});
     } else {
@@ -210,11 +210,11 @@ TEST(DealtState, LeavesOutWhatMeansSomethingElse) {
     }
     return state;
   };
-  const TrainingState only = dealt(3, 1, mixed)[0];
+  const tensor::TrainingState only = dealt(3, 1, mixed)[0];
   EXPECT_EQ(own_floats(&only, kOuterSlots)[0], all_of(9));
   const auto other_way = [&](int from) { return mixed(2 - from); };
   EXPECT_FLOAT_EQ(sums_of(dealt(3, 1, other_way)).rest, 3.0F * kFloats);
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -6,7 +6,7 @@
 
 #include "base/names.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 std::unique_ptr<Strategy> make_allreduce(const StrategyContext& context) {
@@ -75,4 +75,4 @@ std::unique_ptr<Strategy> make_strategy(const StrategyContext& context) {
   return row_named("strategy", context.options.kind, kKinds).make(context);
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

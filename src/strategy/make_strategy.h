@@ -4,7 +4,7 @@
 
 #include "strategy/strategy.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// The makers of all strategies, for make_strategy() and for tests that mean one of them. Each is a
 /// file with a class that nobody else sees; its head tells the order of events. All workers of a
@@ -46,4 +46,4 @@ std::unique_ptr<Strategy> make_parameter_gossip(const StrategyContext& context);
 /// Training without a centre: what travels are gradients, which everybody applies.
 std::unique_ptr<Strategy> make_gradient_gossip(const StrategyContext& context);
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -5,12 +5,12 @@
 #include "kinds/strategy_table.h"
 #include "strategy/strategy.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 TEST(MakeStrategy, EveryKindOfTheTableHasAMaker) {
-  EXPECT_EQ(made_strategies(), strategy_kinds());
+  EXPECT_EQ(made_strategies(), kinds::strategy_kinds());
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

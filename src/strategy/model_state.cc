@@ -6,7 +6,7 @@
 #include "gossip/claims.h"
 #include "strategy/own_memory_forms.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 // Of ModelRecord: the header has a cache line, and what stands behind the record begins with a
@@ -21,8 +21,8 @@ void copy_whole(const char* what, std::span<const float> from, std::span<float> 
 
 /// The slots to go on from. One worker's gradients need not travel, so the momentum that it had
 /// before a codec, when there were others, is its optimizer's.
-std::vector<std::vector<float>> slots_of(const TrainingState& start, const ModelMemory& memory,
-                                         int world) {
+std::vector<std::vector<float>> slots_of(const tensor::TrainingState& start,
+                                         const ModelMemory& memory, int world) {
   if (!start.slots.empty() || world > 1 || memory.slots.size() != 1) return start.slots;
   const auto before = CompressionMemory::read(&start);
   if (!before || before->exchange.velocity.empty()) return {};
@@ -41,11 +41,12 @@ void check_size(const char* what, std::size_t found, std::size_t wanted) {
 ModelAge load_start(const StrategyContext& context, const ModelMemory& memory) {
   for (const auto slot : memory.slots) std::ranges::fill(slot, 0.0F);
   if (context.start == nullptr) {
-    copy_values(context.model,
-                {.parameters = memory.parameters, .gradients = {}, .buffers = memory.buffers});
+    tensor::copy_values(
+        context.model,
+        {.parameters = memory.parameters, .gradients = {}, .buffers = memory.buffers});
     return {};
   }
-  const TrainingState& start = *context.start;
+  const tensor::TrainingState& start = *context.start;
   copy_whole("parameters", start.parameters, memory.parameters);
   copy_whole("floats of buffers", start.buffers, memory.buffers);
   const auto slots = slots_of(start, memory, context.engine.world());
@@ -65,7 +66,7 @@ ModelAge load_start(const StrategyContext& context, const ModelMemory& memory) {
   return {.step = start.step, .updates = start.updates};
 }
 
-void save_model(const ModelMemory& memory, TrainingState& state) {
+void save_model(const ModelMemory& memory, tensor::TrainingState& state) {
   const auto copy = [](std::span<const float> from, std::vector<float>& to) {
     to.assign(from.begin(), from.end());
   };
@@ -77,16 +78,16 @@ void save_model(const ModelMemory& memory, TrainingState& state) {
   }
 }
 
-WorkLeft work_after(std::int64_t step, std::int64_t parts) {
+cluster::WorkLeft work_after(std::int64_t step, std::int64_t parts) {
   return {.next = step * parts, .parts = parts, .again = {}};
 }
 
-WorkLeft work_left(const TrainingState& state, std::int64_t parts) {
-  if (state.work.parts == parts && whole_steps(state.work) == state.step) return state.work;
+cluster::WorkLeft work_left(const tensor::TrainingState& state, std::int64_t parts) {
+  if (state.work.parts == parts && gossip::whole_steps(state.work) == state.step) return state.work;
   return work_after(state.step, parts);
 }
 
-std::int64_t updates_before(const TrainingState& state, std::size_t slots) {
+std::int64_t updates_before(const tensor::TrainingState& state, std::size_t slots) {
   return state.slots.size() < slots ? 0 : state.updates;
 }
 
@@ -124,4 +125,4 @@ ModelAge ModelRecord::age() const {
   return header_->age;
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

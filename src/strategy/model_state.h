@@ -8,7 +8,7 @@
 
 #include "strategy/strategy.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// A model with its optimizer between memory and TrainingState: how every strategy takes over what
 /// it goes on from, and fills what is saved.
@@ -34,19 +34,19 @@ ModelAge load_start(const StrategyContext& context, const ModelMemory& memory);
 void check_size(const char* what, std::size_t found, std::size_t wanted);
 
 /// Fills parameters, slots and buffers.
-void save_model(const ModelMemory& memory, TrainingState& state);
+void save_model(const ModelMemory& memory, tensor::TrainingState& state);
 
 /// What is left after whole steps, for a job that hands out work later.
-WorkLeft work_after(std::int64_t step, std::int64_t parts);
+cluster::WorkLeft work_after(std::int64_t step, std::int64_t parts);
 
 /// What is left to hand out after `state`, a step's batch cut into `parts`. Pieces of steps that
 /// are partly done count only where the cut is the same; with another one such steps are done
 /// again.
-WorkLeft work_left(const TrainingState& state, std::int64_t parts);
+cluster::WorkLeft work_left(const tensor::TrainingState& state, std::int64_t parts);
 
 /// Updates of an optimizer with so many slots that goes on from `state`; none where that has no
 /// slots for it.
-std::int64_t updates_before(const TrainingState& state, std::size_t slots);
+std::int64_t updates_before(const tensor::TrainingState& state, std::size_t slots);
 
 /// What is known of a model that stands in memory which outlives the groups of workers that train
 /// it there, kept in the same memory: so a worker that is killed at any instruction while it takes
@@ -87,4 +87,4 @@ class ModelRecord {
   std::span<float> buffers_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::strategy

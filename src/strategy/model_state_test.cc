@@ -9,14 +9,14 @@
 #include "os/memory.h"
 #include "strategy/own_memory_forms.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
 
 TEST(ModelRecord, HoldsUntilAGroupBeginsAndFromTheNextWritingOn) {
-  const PrivateMemory memory(ModelRecord::bytes_needed(2));
+  const os::PrivateMemory memory(ModelRecord::bytes_needed(2));
   ModelRecord record(memory.bytes(), 2);
   EXPECT_TRUE(record.holds());
   record.write({.step = 4, .updates = 3}, std::vector<float>{1, 2});
@@ -37,27 +37,27 @@ TEST(ModelRecord, HoldsUntilAGroupBeginsAndFromTheNextWritingOn) {
 }
 
 TEST(WorkLeftAfter, IsWhatWasLeftWhereTheCutIsTheSame) {
-  TrainingState state;
+  tensor::TrainingState state;
   state.work = {.next = 15, .parts = 4, .again = {{.step = 2, .part = 1}}};
-  state.step = whole_steps(state.work);
+  state.step = gossip::whole_steps(state.work);
   EXPECT_EQ(state.step, 2);
-  const WorkLeft work = work_left(state, 4);
+  const cluster::WorkLeft work = work_left(state, 4);
   EXPECT_EQ(work.next, 15);
-  EXPECT_THAT(work.again, ElementsAre(Claim{.step = 2, .part = 1}));
+  EXPECT_THAT(work.again, ElementsAre(cluster::Claim{.step = 2, .part = 1}));
 }
 
 TEST(WorkLeftAfter, BeginsWithAWholeStepWhereTheCutIsAnother) {
-  TrainingState state;
+  tensor::TrainingState state;
   state.work = {.next = 15, .parts = 4, .again = {{.step = 2, .part = 1}}};
   state.step = 2;
-  const WorkLeft work = work_left(state, 3);
+  const cluster::WorkLeft work = work_left(state, 3);
   EXPECT_EQ(work.next, 6);
   EXPECT_EQ(work.parts, 3);
   EXPECT_THAT(work.again, IsEmpty());
 }
 
 TEST(WorkLeftAfter, StepsMadeTogetherLeaveWholeSteps) {
-  TrainingState state;
+  tensor::TrainingState state;
   state.step = 7;
   EXPECT_EQ(work_left(state, 2).next, 14);
   state.work = {.next = 6, .parts = 2};  // Of an earlier strategy.
@@ -65,7 +65,7 @@ TEST(WorkLeftAfter, StepsMadeTogetherLeaveWholeSteps) {
 }
 
 TEST(OwnState, IsOnlyTakenForWhatItIs) {
-  TrainingState state;
+  tensor::TrainingState state;
   const std::vector<float> velocity = {1, 2, 3};
   EXPECT_TRUE(own_floats(nullptr, kOwnVelocity).empty());
   EXPECT_TRUE(own_floats(&state, kOwnVelocity).empty());
@@ -78,4 +78,4 @@ TEST(OwnState, IsOnlyTakenForWhatItIs) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

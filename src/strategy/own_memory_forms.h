@@ -11,7 +11,7 @@
 #include "server/client/server_client.h"
 #include "tensor/training_state.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// What TrainingState::own and TrainingState::link can hold: the forms of an OwnMemory, all in one
 /// place, because the strategy that reads one may be another than the one that wrote it, and
@@ -48,36 +48,36 @@ inline constexpr std::string_view kModelAge = "steps in this worker's model";
 inline constexpr std::string_view kUntoldGradients = "gradients that peers were not told";
 
 /// Makes state.own vectors of floats with that meaning.
-void set_own(TrainingState& state, std::string_view meaning,
+void set_own(tensor::TrainingState& state, std::string_view meaning,
              const std::vector<std::span<const float>>& floats);
 /// The floats set_own() got; nothing where there is something else.
-std::span<const std::vector<float>> own_floats(const TrainingState* state,
+std::span<const std::vector<float>> own_floats(const tensor::TrainingState* state,
                                                std::string_view meaning);
 
 /// What a worker with compressed gradients leaves in TrainingState::own for the next one.
 struct CompressionMemory {
   std::string compression;  ///< The kind in use; empty while auto still tries.
   bool is_auto = false;     ///< It was picked by trying.
-  ExchangeMemory exchange;
+  collective::ExchangeMemory exchange;
   /// The same in case the step it was at is done: others may have come to its end. Only from one
   /// group of workers to the next.
-  std::optional<ExchangeMemory> if_done = {};
+  std::optional<collective::ExchangeMemory> if_done = {};
 
   /// Three vectors of floats per exchange: rest, velocity, the codecs' floats; and of the numbers
   /// how many are the codecs', then these.
-  OwnMemory as_own() const;
+  tensor::OwnMemory as_own() const;
 
   /// Of what as_own() made; nothing where there is none, or it is something else.
-  static std::optional<CompressionMemory> read(const TrainingState* state);
+  static std::optional<CompressionMemory> read(const tensor::TrainingState* state);
 };
 
 /// What both ends of a worker's compressed messages with servers remember: rest, velocity, what the
 /// worker has of the parameters, then two codecs per server (the worker's, the server's), each a
 /// vector of floats, and a count with as many numbers.
-OwnMemory own_of_link(const LinkMemory& link, const std::string& codec);
+tensor::OwnMemory own_of_link(const server::LinkMemory& link, const std::string& codec);
 /// And back; nothing where there is none, or it is of another codec.
-std::optional<LinkMemory> link_of(const OwnMemory& own, const std::string& codec);
+std::optional<server::LinkMemory> link_of(const tensor::OwnMemory& own, const std::string& codec);
 /// The same of any codec, whose name comes first.
-std::optional<std::pair<std::string, LinkMemory>> any_link_of(const OwnMemory& own);
+std::optional<std::pair<std::string, server::LinkMemory>> any_link_of(const tensor::OwnMemory& own);
 
-}  // namespace cohort
+}  // namespace cohort::strategy

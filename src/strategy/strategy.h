@@ -21,7 +21,7 @@
 #include "tensor/training_state.h"
 #include "transport/engine.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// What one worker brings to a step, known once its last forward pass is done.
 struct Vote {
@@ -52,7 +52,7 @@ struct StepOutcome {
   double gradient_norm = 0;
   std::optional<double> staleness = {};  ///< Updates by others that this step's gradient missed.
   std::optional<double> consensus_distance = {};  ///< From what peers sent, relative to the norm.
-  std::optional<Claim> next = {};  ///< The next piece of work, where one has come with it.
+  std::optional<cluster::Claim> next = {};  ///< The next piece of work, where one has come with it.
 
   /// In lockstep: adds a worker's vote. All workers count all votes, by ascending rank.
   void count(int rank, const Vote& vote);
@@ -74,7 +74,7 @@ class WorkSource {
 
   /// The next piece, or nothing when all is done or somebody was asked to stop. Not asked where the
   /// last step's outcome had one.
-  virtual std::optional<Claim> next_work() = 0;
+  virtual std::optional<cluster::Claim> next_work() = 0;
 };
 
 /// What a training has learned, between the steps: where it begins, what is saved of it, and what
@@ -94,7 +94,7 @@ class StateKeeper {
 
   /// Everything, for a checkpoint. Between steps; needs no other worker's help, so one alone may
   /// call it. Where work is handed out, others may go on meanwhile.
-  virtual void save_state(TrainingState& state) = 0;
+  virtual void save_state(tensor::TrainingState& state) = 0;
 
   /// Every worker has something of its own that belongs into a checkpoint, beside what the chief
   /// saves.
@@ -104,7 +104,7 @@ class StateKeeper {
   /// everything. Between steps, needs nobody's help. In step all call it, or save_state(), after
   /// the same step (StepOutcome::save); elsewhere whenever they come to it. Goes on from it, with
   /// as many workers, as StrategyContext::start of the worker with the same rank.
-  virtual void save_own_state(TrainingState& state) { save_state(state); }
+  virtual void save_own_state(tensor::TrainingState& state) { save_state(state); }
 
   /// Whether every worker has something of its own to carry over, not only the chief of the next
   /// group.
@@ -114,7 +114,7 @@ class StateKeeper {
   /// Called at most once, last of all, between steps or after any call here has thrown, when no
   /// other worker of this group makes calls any more: a step that some had begun to apply is then
   /// wholly applied or wholly undone.
-  virtual void carry_state(TrainingState& state) { save_state(state); }
+  virtual void carry_state(tensor::TrainingState& state) { save_state(state); }
 };
 
 /// How workers make one model out of what each has learned: it combines and it updates. One object
@@ -130,7 +130,7 @@ class StateKeeper {
 class Strategy : public StateKeeper {
  public:
   /// The model, moved to the strategy's memory, with equal values on all workers at first.
-  virtual FlatSpace& space() = 0;
+  virtual tensor::FlatSpace& space() = 0;
 
   virtual void begin_last_backward(const Vote& vote) = 0;
 
@@ -145,7 +145,7 @@ class Strategy : public StateKeeper {
   virtual void meet() {}
 
   /// Replaces numbers by their sum over all workers: for layers and validation, not for gradients.
-  virtual void sum_over_workers(Numbers numbers) = 0;
+  virtual void sum_over_workers(collective::Numbers numbers) = 0;
 
   /// Whether it is so with any worker. All call it together.
   bool any_worker(bool own);
@@ -162,9 +162,9 @@ class Strategy : public StateKeeper {
 /// What a strategy is made of.
 struct StrategyContext {
   Model& model;
-  Engine& engine;
-  Store& store;  ///< Where tasks of the run find each other.
-  const Optimizer& optimizer;
+  transport::Engine& engine;
+  cluster::Store& store;  ///< Where tasks of the run find each other.
+  const optimizer::Optimizer& optimizer;
   PhaseClock& phases;
   Activity* activity = nullptr;  ///< Where waits for others are shown; may be null.
   StrategyOptions options;
@@ -172,7 +172,7 @@ struct StrategyContext {
   /// What this worker goes on from; null: it has nothing. Worker 0's counts for all, or where
   /// workers have models of their own for those without any. Without worker 0's the training
   /// begins with the model as it is.
-  const TrainingState* start = nullptr;
+  const tensor::TrainingState* start = nullptr;
   std::uint64_t seed = 0;
   std::int64_t steps = 0;       ///< Of the whole job.
   std::int64_t parts = 1;       ///< Of a step's batch, where work is handed out; fixed for a job.
@@ -197,4 +197,4 @@ bool pushes_deltas(const StrategyOptions& options);
 /// Where workers make their steps alone and come together after the multiples of so many: how many.
 std::int64_t steps_alone(const StrategyOptions& options, std::int64_t steps_per_epoch);
 
-}  // namespace cohort
+}  // namespace cohort::strategy

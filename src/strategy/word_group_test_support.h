@@ -14,7 +14,7 @@
 #include "strategy/strategy.h"
 #include "tensor/table_rows.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// For tests with servers: a small net over words, and one worker of a group that trains it. Who
 /// runs the workers, as threads or as processes, is the test's business.
@@ -32,7 +32,7 @@ struct WordNet : torch::nn::Module {
     words = register_parameter("words", random({kWords, kWidth}, stream + 1));
     out = register_parameter("out", random({7, 1}, stream + 2));
     seen = register_buffer("seen", torch::zeros({3}));
-    mark = std::make_unique<TableMark>(words);
+    mark = std::make_unique<tensor::TableMark>(words);
   }
 
   torch::Tensor forward(const torch::Tensor& ids) {
@@ -40,7 +40,7 @@ struct WordNet : torch::nn::Module {
       const torch::NoGradGuard no_gradients;
       seen.mul_(0.75).add_(hidden.sum());
     }
-    const auto rows = apply_embedding(ids, words).view({ids.size(0), kContext * kWidth});
+    const auto rows = model::apply_embedding(ids, words).view({ids.size(0), kContext * kWidth});
     return torch::matmul(torch::tanh(torch::matmul(rows, hidden)), out);
   }
 
@@ -55,7 +55,7 @@ struct WordNet : torch::nn::Module {
   }
 
   torch::Tensor hidden, words, out, seen;
-  std::unique_ptr<TableMark> mark;
+  std::unique_ptr<tensor::TableMark> mark;
 };
 
 /// The same for everybody: the rows of any part of any step's batch.
@@ -72,7 +72,8 @@ struct WordData {
     target = torch::tanh(ids.to(torch::kFloat32).sum(1, true) / 60 - 1);
   }
 
-  static torch::Tensor rows(const torch::Tensor& of, const Claim& claim, std::int64_t parts) {
+  static torch::Tensor rows(const torch::Tensor& of, const cluster::Claim& claim,
+                            std::int64_t parts) {
     const std::int64_t size = kBatch / parts;
     const std::int64_t begin = claim.step * kBatch % kRows + claim.part * size;
     return of.slice(0, begin, begin + size);
@@ -100,11 +101,11 @@ struct GroupRun {
   Job job;
   int workers = 1;
   std::int64_t generation = 1;
-  std::int64_t until = 1;                         ///< A step; handed out: the chief's own steps.
-  std::vector<const TrainingState*> starts = {};  ///< By rank; null or missing: nothing.
-  bool meets = false;                             ///< At the end, before its chief saves.
-  int dying = -1;                                 ///< A rank that is gone
-  std::int64_t dies_after = 0;                    ///< after so many steps of its own.
+  std::int64_t until = 1;  ///< A step; handed out: the chief's own steps.
+  std::vector<const tensor::TrainingState*> starts = {};  ///< By rank; null or missing: nothing.
+  bool meets = false;                                     ///< At the end, before its chief saves.
+  int dying = -1;                                         ///< A rank that is gone
+  std::int64_t dies_after = 0;                            ///< after so many steps of its own.
   bool kills = false;      ///< It is killed; otherwise, being a thread, it leaves.
   bool may_break = false;  ///< A lost peer is no failure of the test.
   bool by_grpc = false;    ///< Nothing goes through shared memory.
@@ -112,11 +113,11 @@ struct GroupRun {
 
 struct GroupEnd {
   std::int64_t first_step = 0;
-  std::vector<Claim> done = {};
-  std::int64_t asked = 0;  ///< For work, in a call of its own.
-  double loss = 0;         ///< Over all data, at the end.
-  TrainingState saved;     ///< Of the chief.
-  TrainingState carried;
+  std::vector<cluster::Claim> done = {};
+  std::int64_t asked = 0;       ///< For work, in a call of its own.
+  double loss = 0;              ///< Over all data, at the end.
+  tensor::TrainingState saved;  ///< Of the chief.
+  tensor::TrainingState carried;
   bool lost_a_peer = false;
   bool died = false;  ///< It was told to, and there was work left for it.
 };
@@ -124,12 +125,12 @@ struct GroupEnd {
 /// One worker of a group.
 class GroupWorker {
  public:
-  GroupWorker(const GroupRun& run, Engine& engine, Store& store)
+  GroupWorker(const GroupRun& run, transport::Engine& engine, cluster::Store& store)
       : run_(run),
         rank_(engine.rank()),
         net_(std::make_shared<WordNet>(10 * rank_)),  // Only worker 0's counts.
         model_(wrap(net_)),
-        optimizer_(make_optimizer(run.job.train.optimizer)),
+        optimizer_(optimizer::make_optimizer(run.job.train.optimizer)),
         strategy_(make_strategy(context(engine, store))),
         handed_out_(strategy_->work() != nullptr) {}
 
@@ -149,7 +150,7 @@ class GroupWorker {
  private:
   void train(GroupEnd& end) {
     end.first_step = strategy_->first_step();
-    Claim claim{.step = end.first_step, .part = rank_};
+    cluster::Claim claim{.step = end.first_step, .part = rank_};
     while (next(claim, end)) {
       if (rank_ == run_.dying && own_steps(end) == run_.dies_after) {
         if (run_.kills) ::kill(::getpid(), SIGKILL);
@@ -175,7 +176,7 @@ class GroupWorker {
     return static_cast<std::int64_t>(end.done.size());
   }
 
-  StrategyContext context(Engine& engine, Store& store) {
+  StrategyContext context(transport::Engine& engine, cluster::Store& store) {
     const auto rank = static_cast<std::size_t>(rank_);
     return {.model = *model_,
             .engine = engine,
@@ -194,10 +195,10 @@ class GroupWorker {
             .timeout = std::chrono::seconds(60)};
   }
 
-  bool next(Claim& claim, GroupEnd& end) {
+  bool next(cluster::Claim& claim, GroupEnd& end) {
     if (!handed_out_) return claim.step < run_.until;
     if (run_.until == 0 || (rank_ == 0 && own_steps(end) >= run_.until)) return false;
-    std::optional<Claim> handed = std::exchange(next_, std::nullopt);
+    std::optional<cluster::Claim> handed = std::exchange(next_, std::nullopt);
     if (!handed) {
       ++end.asked;
       handed = strategy_->work()->next_work();
@@ -206,7 +207,7 @@ class GroupWorker {
     return handed.has_value();
   }
 
-  StepOutcome step(const Claim& claim, std::int64_t steps) {
+  StepOutcome step(const cluster::Claim& claim, std::int64_t steps) {
     const std::int64_t parts = handed_out_ ? run_.job.cluster.workers : run_.workers;
     strategy_->space().begin_step();
     const auto loss = torch::mse_loss(net_->forward(data_.rows(data_.ids, claim, parts)),
@@ -232,11 +233,11 @@ class GroupWorker {
   WordData data_;
   std::shared_ptr<WordNet> net_;
   std::unique_ptr<Model> model_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<optimizer::Optimizer> optimizer_;
   PhaseClock phases_;
   std::unique_ptr<Strategy> strategy_;
   bool handed_out_;
-  std::optional<Claim> next_;
+  std::optional<cluster::Claim> next_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -24,7 +24,7 @@
 #include "os/peer_watch.h"
 #include "strategy/strategy.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// For tests of all-reduce and gossip: workers in processes of their own, which train one model in
 /// one group after the other. In the first one a worker may be killed, by a failpoint or from
@@ -118,14 +118,14 @@ class WorkerProcesses {
     for (const Stage& stage : stages_) {
       for (const int worker : stage.workers) workers_ = std::max(workers_, worker + 1);
     }
-    memory_ = SharedMemory::create(static_cast<std::size_t>(workers_) * sizeof(Result));
-    pieces_ = SharedMemory::create(kMostSteps * kGroupParts * sizeof(std::atomic<int>));
+    memory_ = os::SharedMemory::create(static_cast<std::size_t>(workers_) * sizeof(Result));
+    pieces_ = os::SharedMemory::create(kMostSteps * kGroupParts * sizeof(std::atomic<int>));
   }
 
   /// The ends of all workers but the victim, by number.
   std::vector<WorkerEnd> run() {
     std::fflush(nullptr);
-    StoreServer server("127.0.0.1", 0);
+    cluster::StoreServer server("127.0.0.1", 0);
     std::vector<pid_t> pids;
     for (int worker = 0; worker < workers_; ++worker) {
       pids.push_back(::fork());
@@ -183,7 +183,7 @@ class WorkerProcesses {
     int code = 0;
     try {
       at::set_num_threads(1);
-      TcpStore store("127.0.0.1", port, Deadline::in_seconds(60));
+      cluster::TcpStore store("127.0.0.1", port, Deadline::in_seconds(60));
       live(worker, store);
     } catch (const std::exception& error) {
       std::fprintf(stderr, "worker %d: %s\n", worker, error.what());
@@ -193,34 +193,34 @@ class WorkerProcesses {
     ::_exit(code);
   }
 
-  void live(int worker, Store& store) {
-    TrainingState state;
+  void live(int worker, cluster::Store& store) {
+    tensor::TrainingState state;
     bool has_state = false;
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       const auto& workers = stages_[i].workers;
       const auto place = std::ranges::find(workers, worker);
       if (place == workers.end()) continue;
       const int rank = static_cast<int>(place - workers.begin());
-      PrefixStore view(store, fmt::format("e{}/", i));
-      const auto engine = make_engine({.name = job_.engine,
-                                       .rank = rank,
-                                       .world = static_cast<int>(workers.size()),
-                                       .address = "127.0.0.1",
-                                       .cores = 2},
-                                      view, Deadline::in_seconds(60));
+      cluster::PrefixStore view(store, fmt::format("e{}/", i));
+      const auto engine = transport::make_engine({.name = job_.engine,
+                                                  .rank = rank,
+                                                  .world = static_cast<int>(workers.size()),
+                                                  .address = "127.0.0.1",
+                                                  .cores = 2},
+                                                 view, Deadline::in_seconds(60));
       if (i == 0 && worker == victim_.worker) set_failpoints(victim_.failpoints);
-      const TrainingState start = state;
+      const tensor::TrainingState start = state;
       train(i, worker, *engine, view, has_state ? &start : nullptr, state);
       has_state = true;
     }
     result(worker).finished = true;
   }
 
-  void train(std::size_t stage, int worker, Engine& engine, Store& store,
-             const TrainingState* start, TrainingState& state) {
+  void train(std::size_t stage, int worker, transport::Engine& engine, cluster::Store& store,
+             const tensor::TrainingState* start, tensor::TrainingState& state) {
     const auto net = std::make_shared<GroupNet>();
     const auto model = wrap(net);
-    const auto optimizer = make_optimizer(job_.optimizer);
+    const auto optimizer = optimizer::make_optimizer(job_.optimizer);
     PhaseClock phases;
     const auto strategy = make_strategy({.model = *model,
                                          .engine = engine,
@@ -256,7 +256,7 @@ class WorkerProcesses {
       lost = true;
     }
     if (worker == victim_.worker) ::pause();  // Killed a little too late for a step: now.
-    const bool between_steps = !lost && way_of(job_.strategy).traits.lockstep;
+    const bool between_steps = !lost && kinds::way_of(job_.strategy).traits.lockstep;
     if (between_steps) strategy->save_state(state);
     strategy->close();
     come_together(stage, store);
@@ -275,7 +275,8 @@ class WorkerProcesses {
   }
 
   /// The others begin when the carrier is dead, as in a run, where the launcher sees to that.
-  void die_or_wait(int worker, Strategy& strategy, TrainingState& state, Store& store) {
+  void die_or_wait(int worker, Strategy& strategy, tensor::TrainingState& state,
+                   cluster::Store& store) {
     if (worker == carrier_.worker) {
       store.set("carrier", std::to_string(::getpid()));
       set_failpoints(carrier_.failpoints);
@@ -288,7 +289,7 @@ class WorkerProcesses {
 
   static void wait_for_end(pid_t pid) {
     try {
-      const PeerWatch watch({pid});
+      const os::PeerWatch watch({pid});
       while (!watch.is_dead(0)) std::this_thread::yield();
     } catch (const Error& error) {
       if (error.code() != ErrorCode::peer_lost) throw;  // It was there no more.
@@ -344,7 +345,7 @@ class WorkerProcesses {
   }
 
   /// Returns when all of the stage that live have called it as often as this one.
-  void come_together(std::size_t stage, Store& store) {
+  void come_together(std::size_t stage, cluster::Store& store) {
     const auto& workers = stages_[stage].workers;
     const auto dead = std::ranges::count(workers, victim_.worker);
     const std::string key = fmt::format("test/{}", meetings_++);
@@ -359,9 +360,9 @@ class WorkerProcesses {
   Victim victim_;
   Carrier carrier_;
   int workers_ = 0;
-  SharedMemory memory_;
-  SharedMemory pieces_;
+  os::SharedMemory memory_;
+  os::SharedMemory pieces_;
   int meetings_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace cohort {
+namespace cohort::strategy {
 
 WorkerSums::WorkerSums(const StrategyContext& context)
     : timeout_(context.timeout),
@@ -12,13 +12,13 @@ WorkerSums::WorkerSums(const StrategyContext& context)
 
 // A tag of its own for every call: a message of a call that others have not come to is not taken
 // for one of this.
-CollectiveOptions WorkerSums::options(const char* algorithm) {
+collective::CollectiveOptions WorkerSums::options(const char* algorithm) {
   return {.deadline = timeout_.deadline(), .tag = tag_++, .algorithm = algorithm};
 }
 
-void WorkerSums::sum(Numbers numbers) {
+void WorkerSums::sum(collective::Numbers numbers) {
   const Waiting waiting(activity_, WaitFor::sum);
-  all_reduce(executor_, numbers, options("auto"));
+  collective::all_reduce(executor_, numbers, options("auto"));
 }
 
 void WorkerSums::mean(std::span<float> values) {
@@ -32,9 +32,9 @@ bool WorkerSums::any(bool own) {
   return count[0] > 0;
 }
 
-void WorkerSums::take_first(Elements elements) {
+void WorkerSums::take_first(collective::Elements elements) {
   const Waiting waiting(activity_, WaitFor::chiefs_model);
-  broadcast(executor_, elements, 0, options("auto"));
+  collective::broadcast(executor_, elements, 0, options("auto"));
 }
 
 void WorkerSums::take_first(const ModelMemory& memory, ModelAge& age) {
@@ -48,4 +48,4 @@ void WorkerSums::take_first(const ModelMemory& memory, ModelAge& age) {
   for (const auto slot : memory.slots) take_first(slot);
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

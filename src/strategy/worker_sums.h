@@ -8,7 +8,7 @@
 #include "strategy/model_state.h"
 #include "strategy/strategy.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// What all workers do together beside the training itself, on a connection of its own: sums for
 /// layers and validation, the first model, the last one. Every worker makes the same calls in the
@@ -22,35 +22,35 @@ class WorkerSums {
   int world() const { return transport_->size(); }
 
   /// Replaces the numbers by their sum over the workers: the same bits on all.
-  void sum(Numbers numbers);
+  void sum(collective::Numbers numbers);
   void mean(std::span<float> values);
   /// Whether it is so with any worker.
   bool any(bool own);
   /// Returns when all workers have called it.
   void wait_for_all() { any(false); }
   /// Replaces the elements by worker 0's.
-  void take_first(Elements elements);
+  void take_first(collective::Elements elements);
   /// All of them; `age` too.
   void take_first(const ModelMemory& memory, ModelAge& age);
 
   /// What each worker gives, by rank; they may give any number of elements.
-  template <Element T>
+  template <collective::Element T>
   std::vector<std::vector<T>> gather(std::span<const T> own) {
     const Waiting waiting(activity_, WaitFor::word);
-    return cohort::gather(executor_, own, options("auto"));
+    return cohort::collective::gather(executor_, own, options("auto"));
   }
 
   Traffic traffic() const { return {transport_->bytes_sent(), transport_->bytes_received()}; }
   void close() noexcept { transport_->close(); }
 
  private:
-  CollectiveOptions options(const char* algorithm);
+  collective::CollectiveOptions options(const char* algorithm);
 
   Timeout timeout_;
   Activity* activity_;
-  std::unique_ptr<Transport> transport_;
-  Executor executor_;
-  Tag tag_ = 0;
+  std::unique_ptr<transport::Transport> transport_;
+  collective::Executor executor_;
+  transport::Tag tag_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::strategy

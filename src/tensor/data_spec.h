@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace cohort {
+namespace cohort::tensor {
 
 /// What a model must know of the data to infer its sizes. Loading data fills it in (LoadedData),
 /// the plan of a network starts and ends with it (plan_network), and model.json stores it.
@@ -25,4 +25,4 @@ struct DataSpec {
   std::int64_t outputs = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::tensor

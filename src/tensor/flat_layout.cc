@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "tensor/table_rows.h"
 
-namespace cohort {
+namespace cohort::tensor {
 namespace {
 
 constexpr std::size_t kFloatsPerLine = 16;  // 64 bytes
@@ -88,4 +88,4 @@ void copy_values(Model& model, const FlatMemory& memory, Tables tables) {
   copy_to(memory.buffers, layout.buffers, float_buffers(model));
 }
 
-}  // namespace cohort
+}  // namespace cohort::tensor

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::tensor {
 
 /// Which tensors of a model stand in flat memory, and where. Everything above this room speaks of a
 /// model as three buffers of floats: its trained parameters, their gradients (in the same places)
@@ -76,4 +76,4 @@ torch::Tensor view_of(std::span<float> memory, const FlatEntry& entry);
 /// Copies the values of the model's parameters and float buffers to where they will live.
 void copy_values(Model& model, const FlatMemory& memory, Tables tables = Tables::among_parameters);
 
-}  // namespace cohort
+}  // namespace cohort::tensor

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace cohort {
+namespace cohort::tensor {
 
 // One trained parameter, and what layers and autograd reach its gradient by.
 struct FlatSpace::Parameter {
@@ -113,4 +113,4 @@ void FlatSpace::finish_step() {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::tensor

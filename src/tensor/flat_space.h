@@ -10,7 +10,7 @@
 #include "tensor/flat_layout.h"
 #include "tensor/gradient_sink.h"
 
-namespace cohort {
+namespace cohort::tensor {
 
 /// A model whose parameters, gradients and float buffers live in flat memory. Gradients reach the
 /// flat buffer as the backward pass produces them: the first one of a step overwrites what is
@@ -78,4 +78,4 @@ class FlatSpace {
   bool gradients_travel_ = false;
 };
 
-}  // namespace cohort
+}  // namespace cohort::tensor

@@ -10,7 +10,7 @@
 #include "os/memory.h"
 #include "tensor/gradient_sink.h"
 
-namespace cohort {
+namespace cohort::tensor {
 namespace {
 
 struct Net : torch::nn::Module {
@@ -51,7 +51,7 @@ class FlatSpaceTest : public ::testing::Test {
   std::shared_ptr<Net> net_ = std::make_shared<Net>();
   std::unique_ptr<Model> model_;
   ModelLayout layout_;
-  PrivateMemory memory_;
+  os::PrivateMemory memory_;
   FlatMemory flat_;
 };
 
@@ -132,4 +132,4 @@ TEST_F(FlatSpaceTest, ALayerMayWriteToTheSinkItself) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::tensor

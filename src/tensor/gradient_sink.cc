@@ -2,7 +2,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::tensor {
 namespace {
 
 TensorRegistry<GradientSink>& sinks() {
@@ -46,4 +46,4 @@ void GradientSink::write(const torch::Tensor& gradient) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::tensor

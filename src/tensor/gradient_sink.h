@@ -8,7 +8,7 @@
 
 #include "tensor/tensor_registry.h"
 
-namespace cohort {
+namespace cohort::tensor {
 
 /// Says of a weight that its gradient is a product: of the gradients of a layer's outputs and the
 /// layer's inputs, of which every sample brings so many rows. A strategy may then ask for the two
@@ -99,4 +99,4 @@ class GradientSink {
   TensorRegistry<GradientSink>::Entry entry_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::tensor

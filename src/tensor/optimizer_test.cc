@@ -11,7 +11,7 @@
 #include <limits>
 #include <random>
 
-namespace cohort {
+namespace cohort::tensor {
 namespace {
 
 constexpr std::int64_t kSteps = 100;
@@ -27,23 +27,23 @@ std::vector<float> random_floats(std::size_t count, unsigned seed) {
 /// Parameters with the slots their optimizer asks for.
 struct Trained {
   explicit Trained(const OptimizerOptions& options, std::size_t count)
-      : rule(make_optimizer(options)),
+      : rule(optimizer::make_optimizer(options)),
         parameters(random_floats(count, 1)),
         slots(rule->slots().size(), std::vector<float>(count)) {}
 
-  void step(std::span<const float> gradients, const UpdateScalars& scalars) {
+  void step(std::span<const float> gradients, const optimizer::UpdateScalars& scalars) {
     step(0, parameters.size(), gradients, scalars);
   }
 
   void step(std::size_t begin, std::size_t count, std::span<const float> gradients,
-            const UpdateScalars& scalars) {
+            const optimizer::UpdateScalars& scalars) {
     std::vector<std::span<float>> parts;
     for (auto& slot : slots) parts.push_back(std::span(slot).subspan(begin, count));
     rule->update(std::span(parameters).subspan(begin, count), gradients.subspan(begin, count),
                  parts, scalars);
   }
 
-  std::unique_ptr<Optimizer> rule;
+  std::unique_ptr<optimizer::Optimizer> rule;
   std::vector<float> parameters;
   std::vector<std::vector<float>> slots;
 };
@@ -115,7 +115,8 @@ TEST_P(EveryOptimizer, EqualsTorchOver100Steps) {
       const auto gradients = random_floats(count, static_cast<unsigned>(100 + step));
       theirs.mutable_grad() = torch::tensor(gradients);
       optimizer->step();
-      ours.step(gradients, {.lr = options.lr * decay_of_rate(options, step - 1), .step = step});
+      ours.step(gradients,
+                {.lr = options.lr * optimizer::decay_of_rate(options, step - 1), .step = step});
     }
     const double difference = (theirs - torch::tensor(ours.parameters)).abs().max().item<double>();
     EXPECT_LE(difference, 1e-6) << count << " parameters";
@@ -128,7 +129,7 @@ TEST_P(EveryOptimizer, GivesTheSameBitsWhenTheParametersAreCutInSlices) {
   Trained sliced(GetParam().options, kCount);
   for (std::int64_t step = 1; step <= 20; ++step) {
     const auto gradients = random_floats(kCount, static_cast<unsigned>(step));
-    const UpdateScalars scalars{.lr = 0.05, .step = step, .gradient_scale = 0.7};
+    const optimizer::UpdateScalars scalars{.lr = 0.05, .step = step, .gradient_scale = 0.7};
     whole.step(gradients, scalars);
     for (std::size_t begin = 0; begin < kCount; begin += 37) {
       sliced.step(begin, std::min<std::size_t>(37, kCount - begin), gradients, scalars);
@@ -163,11 +164,12 @@ INSTANTIATE_TEST_SUITE_P(Of, EveryOptimizer, testing::ValuesIn(kCases), name_of)
 TEST(Optimizer, NamesItsSlots) {
   using testing::ElementsAre;
   using testing::IsEmpty;
-  EXPECT_THAT(make_optimizer({.kind = "sgd"})->slots(), IsEmpty());
-  EXPECT_THAT(make_optimizer({.kind = "sgd", .momentum = 0.9})->slots(), ElementsAre("momentum"));
-  EXPECT_THAT(make_optimizer({.kind = "adam"})->slots(), ElementsAre("m", "v"));
-  EXPECT_THAT(make_optimizer({.kind = "adamw"})->slots(), ElementsAre("m", "v"));
-  EXPECT_THAT(make_optimizer({.kind = "adagrad"})->slots(), ElementsAre("sum"));
+  EXPECT_THAT(optimizer::make_optimizer({.kind = "sgd"})->slots(), IsEmpty());
+  EXPECT_THAT(optimizer::make_optimizer({.kind = "sgd", .momentum = 0.9})->slots(),
+              ElementsAre("momentum"));
+  EXPECT_THAT(optimizer::make_optimizer({.kind = "adam"})->slots(), ElementsAre("m", "v"));
+  EXPECT_THAT(optimizer::make_optimizer({.kind = "adamw"})->slots(), ElementsAre("m", "v"));
+  EXPECT_THAT(optimizer::make_optimizer({.kind = "adagrad"})->slots(), ElementsAre("sum"));
 }
 
 void expect_invalid(const std::function<void()>& act, const std::string& words) {
@@ -197,7 +199,7 @@ TEST(Optimizer, RefusesNumbersThatMakeNoSense) {
       {{.kind = "adagrad", .lr_decay = -1}, "lr_decay"},
   };
   for (const auto& [options, words] : wrong) {
-    expect_invalid([&] { make_optimizer(options); }, words);
+    expect_invalid([&] { optimizer::make_optimizer(options); }, words);
   }
 }
 
@@ -211,4 +213,4 @@ TEST(Optimizer, RefusesSpansThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::tensor

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-namespace cohort {
+namespace cohort::tensor {
 
 /// What a layer may know of the step it runs in, beyond its input. It lets layers that look at the
 /// whole batch (batch norm) or draw random numbers (dropout) give N workers the result one process
@@ -57,4 +57,4 @@ class StepScope {
   StepContext before_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::tensor

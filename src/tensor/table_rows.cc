@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cohort {
+namespace cohort::tensor {
 namespace {
 
 TensorRegistry<TableMark>& marks() {
@@ -79,4 +79,4 @@ TableRows::Touched TableRows::touched() const {
   return touched;
 }
 
-}  // namespace cohort
+}  // namespace cohort::tensor

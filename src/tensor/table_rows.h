@@ -11,7 +11,7 @@
 #include "os/memory.h"
 #include "tensor/tensor_registry.h"
 
-namespace cohort {
+namespace cohort::tensor {
 
 /// Says of a parameter (a matrix) that each step touches few of its rows: an embedding. A strategy
 /// may then keep the table apart (TableRows); one that does not trains it like any other parameter.
@@ -78,11 +78,11 @@ class TableRows {
   torch::Tensor parameter_;
   std::size_t rows_;
   std::size_t width_;
-  PrivateMemory memory_;
+  os::PrivateMemory memory_;
   Fetch fetch_;
   std::unordered_map<std::uint32_t, std::size_t> place_of_row_;  ///< In gradients_, in floats.
   std::vector<float> gradients_;  ///< A row after the other, in the order they were touched first.
   TensorRegistry<TableRows>::Entry entry_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::tensor

@@ -6,7 +6,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
-namespace cohort {
+namespace cohort::tensor {
 
 /// The way from a tensor to an object that belongs to it. It links the two ends of the room that do
 /// not know each other: layers (model/), which have only a parameter's tensor, and whoever moved
@@ -72,4 +72,4 @@ class TensorRegistry {
   std::unordered_map<const c10::TensorImpl*, Value*> values_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::tensor

@@ -11,7 +11,7 @@
 #include "tensor/step_context.h"
 #include "tensor/table_rows.h"
 
-namespace cohort {
+namespace cohort::tensor {
 namespace {
 
 using testing::ElementsAre;
@@ -97,4 +97,4 @@ TEST(StepScope, GivesTheThreadItsContextBackAndOthersNothing) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::tensor

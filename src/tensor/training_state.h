@@ -13,7 +13,7 @@
 #include "cluster/work_board.h"
 #include "os/memory.h"
 
-namespace cohort {
+namespace cohort::tensor {
 
 /// What only one worker has (what compression left over, a velocity of its own). Only the strategy
 /// that made it understands it: it names what it keeps in `meaning`, and whoever looks for another
@@ -45,7 +45,7 @@ using ApartTensor = std::variant<std::vector<float>, std::vector<std::int64_t>>;
 /// large and made again and again: whoever fills one uses the vectors it has.
 struct TrainingState {
   std::int64_t step = 0;  ///< Steps done. Where work is handed out, those of which all is done.
-  WorkLeft work = {};
+  cluster::WorkLeft work = {};
   std::int64_t updates = 0;  ///< Of the optimizer whose slots these are; may differ from `step`.
   std::vector<float> parameters = {};          ///< Empty: the servers have them.
   std::vector<std::vector<float>> slots = {};  ///< One per Optimizer::slots(); empty: all zero.
@@ -73,7 +73,7 @@ struct TrainingState {
   /// Memory of this host that has parameters and slots, which are then empty here: the next group
   /// of workers goes on in it, and nothing is copied. Only from one group to the next, by meaning
   /// of the strategy that filled it.
-  std::shared_ptr<SharedMemory> shared = {};
+  std::shared_ptr<os::SharedMemory> shared = {};
 };
 
 /// What a worker that goes on from `state` finds there of such a meaning; null where it is
@@ -82,4 +82,4 @@ inline const OwnMemory* own_of(const TrainingState* state, std::string_view mean
   return state != nullptr && state->own.meaning == meaning ? &state->own : nullptr;
 }
 
-}  // namespace cohort
+}  // namespace cohort::tensor

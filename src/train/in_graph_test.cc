@@ -9,7 +9,7 @@
 
 #include "train/train_support_test.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using ::testing::Contains;
@@ -58,4 +58,4 @@ TEST(InGraph, DoesNotWaitForAThreadThatFails) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

@@ -7,7 +7,7 @@
 
 #include "train/train_support_test.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 // Its second branch is used only when the first sample's first feature is positive, so in one step
@@ -134,9 +134,9 @@ TEST(OwnModel, ALossThatIsNotFiniteStopsTheRunAndKeepsTheLastGoodModel) {
   EXPECT_EQ(summary.status, "failed");
   EXPECT_EQ(summary.exit_code, 1);
   EXPECT_THAT(summary.failures.front(), ::testing::HasSubstr("loss of step 5 is not a finite"));
-  const auto kept = read_safetensors(run_dir / "model.safetensors");
+  const auto kept = checkpoint::read_safetensors(run_dir / "model.safetensors");
   EXPECT_EQ(kept.metadata().at("step"), "4");
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

@@ -6,7 +6,7 @@
 
 #include "train/train_support_test.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 constexpr double kTolerance = 1e-5;
@@ -246,4 +246,4 @@ TEST(Parity, MicroBatchesGiveWhatOneBatchGives) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

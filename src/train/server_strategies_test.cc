@@ -5,7 +5,7 @@
 
 #include "train/train_support_test.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 constexpr double kTolerance = 1e-5;
@@ -259,4 +259,4 @@ TEST(SparseRows, GiveWhatADenseTableGives) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

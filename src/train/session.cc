@@ -9,13 +9,14 @@
 #include "model/make_model.h"
 #include "train/state/apart_tensors.h"
 
-namespace cohort {
+namespace cohort::training {
 
-Session::Session(WorkerLife& life, const View& view, Seat::Group& group, const TrainingState* start)
+Session::Session(WorkerLife& life, const cluster::View& view, launch::Seat::Group& group,
+                 const tensor::TrainingState* start)
     : life_(life),
       view_(view),
-      optimizer_(make_optimizer(life.run.job.train.optimizer)),
-      model_(make_model(life.run.job.model, life.run.data.spec, life.run.job.seed)),
+      optimizer_(optimizer::make_optimizer(life.run.job.train.optimizer)),
+      model_(model::make_model(life.run.job.model, life.run.data.spec, life.run.job.seed)),
       strategy_(make_strategy_with_all(group, start)),
       stepper_({.job = life.run.job,
                 .data = life.run.data,
@@ -38,25 +39,26 @@ Session::Session(WorkerLife& life, const View& view, Seat::Group& group, const T
   log_info("rank {} of {}: {}", group.engine->rank(), view_.world(), strategy_->report().words);
 }
 
-std::unique_ptr<Strategy> Session::make_strategy_with_all(const Seat::Group& group,
-                                                          const TrainingState* start) {
+std::unique_ptr<strategy::Strategy> Session::make_strategy_with_all(
+    const launch::Seat::Group& group, const tensor::TrainingState* start) {
   failpoint("worker.rendezvous");
   if (view_.world() > 1) come_together(group);
-  return make_strategy(strategy_context(group, start));
+  return strategy::make_strategy(strategy_context(group, start));
 }
 
 // To make a model, or to read it, may take long, and longer for one than for another. So all wait
 // here until everybody has done so; from here on nobody has reason to be late. They wait in the
 // store, where the launcher can end it when one of them is lost: then they have much time.
 // Elsewhere being late is the only sign of a loss.
-void Session::come_together(const Seat::Group& group) {
+void Session::come_together(const launch::Seat::Group& group) {
   std::optional<Timeout::Longer> longer;
   if (group.watched) longer.emplace(life_.timeout, kLongestWork);
   if (group.store->add("models", 1) == view_.world()) group.store->set("models/all", "made");
   group.store->get("models/all", life_.timeout.deadline());
 }
 
-StrategyContext Session::strategy_context(const Seat::Group& group, const TrainingState* start) {
+strategy::StrategyContext Session::strategy_context(const launch::Seat::Group& group,
+                                                    const tensor::TrainingState* start) {
   const Job& job = life_.run.job;
   return {.model = *model_,
           .engine = *group.engine,
@@ -71,7 +73,7 @@ StrategyContext Session::strategy_context(const Seat::Group& group, const Traini
           .steps = life_.total_steps,
           .parts = job.cluster.workers,
           .generation = view_.generation,
-          .steps_per_epoch = steps_per_epoch(life_.run.data.train->size(), job.train.batch),
+          .steps_per_epoch = data::steps_per_epoch(life_.run.data.train->size(), job.train.batch),
           .samples = (job.train.batch + view_.world() - 1) / view_.world(),
           .servers = static_cast<int>(job.cluster.servers),
           .timeout = life_.timeout,
@@ -84,7 +86,7 @@ Session::End Session::run() {
   return end;
 }
 
-void Session::carry(TrainingState& state) {
+void Session::carry(tensor::TrainingState& state) {
   strategy_->carry_state(state);
   save_apart(*model_, state);
 }
@@ -92,7 +94,7 @@ void Session::carry(TrainingState& state) {
 void Session::leave() noexcept {
   if (std::exchange(left_, true)) return;
   try {
-    const Traffic traffic = strategy_->report().traffic;
+    const strategy::Traffic traffic = strategy_->report().traffic;
     life_.traffic_before.sent += traffic.sent;
     life_.traffic_before.received += traffic.received;
   } catch (const std::bad_alloc&) {
@@ -101,4 +103,4 @@ void Session::leave() noexcept {
   strategy_->close();
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "checkpoint/safetensors.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// What a test wants of a run: the final weights, and how it went.
 struct TrainedModel {
@@ -46,9 +46,9 @@ inline TrainedModel train_for_test(const Job& job) {
   for (const std::string& failure : result.summary.failures) ADD_FAILURE() << failure;
   const auto path = run_dir / "model.safetensors";
   if (!std::filesystem::exists(path)) return result;
-  const SafetensorsFile file = read_safetensors(path);
-  for (const StoredTensor& tensor : file.tensors()) {
-    if (tensor.dtype != SafetensorsDtype::f32) continue;
+  const checkpoint::SafetensorsFile file = checkpoint::read_safetensors(path);
+  for (const checkpoint::StoredTensor& tensor : file.tensors()) {
+    if (tensor.dtype != checkpoint::SafetensorsDtype::f32) continue;
     const auto values = file.floats(tensor.name);
     result.tensors[tensor.name] = {values.begin(), values.end()};
   }
@@ -71,4 +71,4 @@ inline double distance(const TrainedModel& a, const TrainedModel& b) {
   return largest;
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -10,7 +10,7 @@
 
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using ::testing::HasSubstr;
@@ -107,4 +107,4 @@ TEST(TrainedArtefact, OfATorchScriptFileIsLoadedWithThatFile) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

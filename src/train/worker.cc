@@ -13,16 +13,16 @@
 #include "train/session.h"
 #include "train/state/start_state.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 /// A worker on its way through the groups; the order of things is told at run_worker().
 class Worker {
  public:
-  Worker(const WorkerRun& run, Seat& seat) : seat_(seat), life_(run, seat.worker()) {}
+  Worker(const WorkerRun& run, launch::Seat& seat) : seat_(seat), life_(run, seat.worker()) {}
 
   void run(const std::function<void()>& on_failure) {
-    View view = seat_.first();
+    cluster::View view = seat_.first();
     while (view.rank_of(life_.worker) && !train_in(view, on_failure)) {
       life_.slot.activity.waiting.store(WaitFor::nothing);
       life_.slot.heading_for.store(0);
@@ -31,12 +31,12 @@ class Worker {
     life_.log.reset();
     finish_writing();
     life_.trace.write(life_.run.run_dir, life_.worker);
-    life_.slot.state.store(WorkerState::done);
+    life_.slot.state.store(launch::WorkerState::done);
   }
 
  private:
   /// True when the training is over.
-  bool train_in(const View& view, const std::function<void()>& on_failure) {
+  bool train_in(const cluster::View& view, const std::function<void()>& on_failure) {
     try {
       if (session_in(view).run() == Session::End::finished) return true;
     } catch (...) {
@@ -52,7 +52,7 @@ class Worker {
       // The others may be waiting for it to appear.
       if (forming_) life_.run.control.break_group(view.generation);
       log_warn("worker {} leaves group {}: {}", life_.worker, view.generation, error.what());
-      put_text(life_.slot.error, error.what());
+      launch::put_text(life_.slot.error, error.what());
     }
     leave();
     failpoint("worker.pause");
@@ -72,7 +72,7 @@ class Worker {
   }
 
   /// What another group of workers may not suffer from. Everything else would happen there again.
-  bool ends_only_the_group(const Error& error, const View& view) const {
+  bool ends_only_the_group(const Error& error, const cluster::View& view) const {
     const bool too_large = error.code() == ErrorCode::no_space && forming_ && view.generation > 1;
     return too_large || error.code() == ErrorCode::peer_lost ||
            error.code() == ErrorCode::timeout || error.code() == ErrorCode::cancelled;
@@ -80,13 +80,13 @@ class Worker {
 
   /// The session of the group before is kept until there is a new one: should the chief be lost
   /// meanwhile, this worker still has what it needs to take over.
-  Session& session_in(const View& view) {
+  Session& session_in(const cluster::View& view) {
     const Working working(life_.slot.activity, BusyWith::group);
     forming_ = true;
     if (view.generation > 1) failpoint("worker.carry");
     const bool chief = view.rank_of(life_.worker) == 0;
     if (session_ && (chief || session_->all_carry())) {
-      session_->carry(state_.emplace(std::move(state_).value_or(TrainingState())));
+      session_->carry(state_.emplace(std::move(state_).value_or(tensor::TrainingState())));
       session_.reset();
       group_ = {};
     }
@@ -95,7 +95,7 @@ class Worker {
       state_ = state_from_disk(life_.run, view, from);
       from_disk_ = true;
     }
-    Seat::Group group = join(view);
+    launch::Seat::Group group = join(view);
     agree_on_start(view, *group.store, from);
     auto session = std::make_unique<Session>(life_, view, group, state_ ? &*state_ : nullptr);
     state_.reset();
@@ -108,14 +108,15 @@ class Worker {
   }
 
   /// The chief may have to read a checkpoint first. See Session::come_together.
-  Seat::Group join(const View& view) {
+  launch::Seat::Group join(const cluster::View& view) {
     std::optional<Timeout::Longer> longer;
     if (seat_.has_next()) longer.emplace(life_.timeout, kLongestWork);
     return seat_.join(view, life_.timeout.deadline());
   }
 
   /// Where the chief goes on from a checkpoint, all others have nothing but their parts of it.
-  void agree_on_start(const View& view, Store& store, const std::filesystem::path& chiefs) {
+  void agree_on_start(const cluster::View& view, cluster::Store& store,
+                      const std::filesystem::path& chiefs) {
     if (view.world() == 1) return;
     const int rank = view.rank_of(life_.worker).value();
     if (rank == 0) return store.set("start", chiefs.string());
@@ -138,25 +139,25 @@ class Worker {
     if (session_) session_->leave();
   }
 
-  Seat& seat_;
-  WorkerLife life_;                     // Outlives the sessions, which use it.
-  std::optional<TrainingState> state_;  // To start the next session from.
-  bool from_disk_ = false;              // It was read for the group that is being formed.
-  Seat::Group group_;                   // Of the session, which uses its store and engine.
-  std::unique_ptr<Session> session_;    // The newest; null before the first.
-  bool forming_ = false;                // Between a view and its session: others may be waiting.
+  launch::Seat& seat_;
+  WorkerLife life_;                             // Outlives the sessions, which use it.
+  std::optional<tensor::TrainingState> state_;  // To start the next session from.
+  bool from_disk_ = false;                      // It was read for the group that is being formed.
+  launch::Seat::Group group_;                   // Of the session, which uses its store and engine.
+  std::unique_ptr<Session> session_;            // The newest; null before the first.
+  bool forming_ = false;  // Between a view and its session: others may be waiting.
 };
 
 }  // namespace
 
 std::int64_t total_steps(const TrainOptions& train, std::int64_t samples) {
   if (train.steps > 0) return train.steps;
-  const auto steps = checked_product(train.epochs, steps_per_epoch(samples, train.batch));
-  if (steps && *steps <= kMostSteps) return *steps;
+  const auto steps = checked_product(train.epochs, data::steps_per_epoch(samples, train.batch));
+  if (steps && *steps <= data::kMostSteps) return *steps;
   fail(
       ErrorCode::invalid,
       "train.epochs = {} over {} samples in batches of {} are more than {} steps; set fewer epochs",
-      train.epochs, samples, train.batch, kMostSteps);
+      train.epochs, samples, train.batch, data::kMostSteps);
 }
 
 Error current_error() {
@@ -175,8 +176,8 @@ Error current_error() {
   }
 }
 
-void run_worker(const WorkerRun& run, Seat& seat, const std::function<void()>& on_failure) {
+void run_worker(const WorkerRun& run, launch::Seat& seat, const std::function<void()>& on_failure) {
   Worker(run, seat).run(on_failure);
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -12,15 +12,15 @@
 #include "launch/control/control_block.h"
 #include "launch/seat.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// What all tasks of a run have in common: made by the launcher before it forks, and not changed
 /// any more. Of it only the control block, and the servers' memories, are shared by the processes;
 /// the rest each has for itself.
 struct WorkerRun {
   const Job& job;
-  const LoadedData& data;
-  ControlBlock& control;
+  const data::LoadedData& data;
+  launch::ControlBlock& control;
   std::filesystem::path run_dir;          ///< Empty on hosts that do not hold the run folder.
   std::filesystem::path start_from = {};  ///< A checkpoint; empty: the model as it is made.
   int cores = 1;  ///< That the local workers may use, counted before pinning.
@@ -52,7 +52,7 @@ struct WorkerRun {
 ///
 /// `run` and `seat` outlive the call. All of it is one thread's; the strategy, the batch loader and
 /// the writers of checkpoints have threads of their own.
-void run_worker(const WorkerRun& run, Seat& seat, const std::function<void()>& on_failure);
+void run_worker(const WorkerRun& run, launch::Seat& seat, const std::function<void()>& on_failure);
 
 /// Steps the whole job takes. Throws Error(invalid) where there are more than can be counted.
 std::int64_t total_steps(const TrainOptions& train, std::int64_t samples);
@@ -61,4 +61,4 @@ std::int64_t total_steps(const TrainOptions& train, std::int64_t samples);
 /// own model, dataset or loss.
 Error current_error();
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -11,7 +11,7 @@
 #include "train/state/checkpoint_writers.h"
 #include "train/worker.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// What a worker keeps while it goes from one group of workers to the next: counts that go on, its
 /// slot in the control block, and what it writes. Sessions, and all that is made for one group, are
@@ -21,7 +21,7 @@ struct WorkerLife {
       : run(its_run),
         worker(number),
         slot(its_run.control.slot(number)),
-        total_steps(cohort::total_steps(run.job.train, run.data.train->size())),
+        total_steps(training::total_steps(run.job.train, run.data.train->size())),
         parts(run.job),
         timeout(std::chrono::duration<double>(run.job.cluster.timeout_seconds)),
         trace(run.job.log.trace, phases) {}
@@ -29,7 +29,7 @@ struct WorkerLife {
   /// The steps as epochs, with fraction.
   double epochs_after(std::int64_t steps) const {
     const std::int64_t all = run.data.train->size();
-    const Cursor cursor = cursor_after(steps, all, run.job.train.batch);
+    const data::Cursor cursor = data::cursor_after(steps, all, run.job.train.batch);
     return static_cast<double>(cursor.epoch) +
            static_cast<double>(cursor.offset) / static_cast<double>(all);
   }
@@ -44,7 +44,7 @@ struct WorkerLife {
 
   const WorkerRun& run;
   int worker;
-  WorkerSlot& slot;
+  launch::WorkerSlot& slot;
   std::int64_t total_steps;
   WorkerParts parts;  ///< Of checkpoints, while it is not the chief.
   Timeout timeout;    ///< Of all its waits for peers.
@@ -52,16 +52,16 @@ struct WorkerLife {
   PhaseClock phases;
   WorkerTrace trace;
   StepRate rate;
-  std::int64_t samples = 0;           ///< Its own rows, of all its steps that were applied.
-  std::int64_t own_steps = 0;         ///< Steps, or pieces of steps, that it took part in.
-  std::int64_t rows_under_way = 0;    ///< Of the step that is being finished.
-  std::int64_t validated_epochs = 0;  ///< See EpochValidation.
-  double wait_in_steps = 0;           ///< Seconds that its steps waited for others.
-  Traffic traffic_before = {};        ///< In earlier groups.
+  std::int64_t samples = 0;               ///< Its own rows, of all its steps that were applied.
+  std::int64_t own_steps = 0;             ///< Steps, or pieces of steps, that it took part in.
+  std::int64_t rows_under_way = 0;        ///< Of the step that is being finished.
+  std::int64_t validated_epochs = 0;      ///< See EpochValidation.
+  double wait_in_steps = 0;               ///< Seconds that its steps waited for others.
+  strategy::Traffic traffic_before = {};  ///< In earlier groups.
 
   std::optional<ChiefLog> log;  ///< While it is the chief.
   /// Since it was the chief: it may still be writing when it is not any more.
   std::optional<ChiefCheckpoints> checkpoints;
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -13,7 +13,7 @@
 #include "train/train_support_test.h"
 #include "transport/inproc/inproc.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using ::testing::HasSubstr;
@@ -22,35 +22,39 @@ using ::testing::UnorderedElementsAre;
 constexpr int kWorkers = 2;
 
 /// A place in the second group of a run, after which there is none.
-class LaterSeat : public Seat {
+class LaterSeat : public launch::Seat {
  public:
-  LaterSeat(std::unique_ptr<Engine> engine, const ControlBlock& control, Store& store)
+  LaterSeat(std::unique_ptr<transport::Engine> engine, const launch::ControlBlock& control,
+            cluster::Store& store)
       : worker_(engine->rank()), engine_(std::move(engine)), control_(control), store_(store) {}
 
   int worker() const override { return worker_; }
-  View first() override { return {.generation = 2, .workers = {0, 1}}; }
+  cluster::View first() override { return {.generation = 2, .workers = {0, 1}}; }
   bool has_next() const override { return true; }
-  View next(std::int64_t after, std::int64_t) override { return {.generation = after + 1}; }
-  Group join(const View& view, Deadline) override {
-    return {.store = group_store(store_, control_, view.generation), .engine = std::move(engine_)};
+  cluster::View next(std::int64_t after, std::int64_t) override {
+    return {.generation = after + 1};
+  }
+  Group join(const cluster::View& view, Deadline) override {
+    return {.store = launch::group_store(store_, control_, view.generation),
+            .engine = std::move(engine_)};
   }
 
  private:
   int worker_;
-  std::unique_ptr<Engine> engine_;
-  const ControlBlock& control_;
-  Store& store_;
+  std::unique_ptr<transport::Engine> engine_;
+  const launch::ControlBlock& control_;
+  cluster::Store& store_;
 };
 
 // A pause may have been asked for meanwhile, so that the launcher takes its leaving for that.
 TEST(Worker, ThatLeavesWhileItsGroupFormsKeepsNobodyWaiting) {
   Job job = small_digits_job({.preset = "mlp"});
   job.cluster.workers = kWorkers;
-  const LoadedData data = load_data(job.data, job.seed);
-  ControlBlock control(kWorkers, 0);
+  const data::LoadedData data = data::load_data(job.data, job.seed);
+  launch::ControlBlock control(kWorkers, 0);
   const WorkerRun run{.job = job, .data = data, .control = control, .run_dir = {}};
-  InprocHub hub(kWorkers);
-  MemoryStore store;
+  transport::InprocHub hub(kWorkers);
+  cluster::MemoryStore store;
   set_failpoints("worker.rendezvous=no-space");  // Of whoever comes first.
   {
     std::vector<std::jthread> threads;
@@ -69,4 +73,4 @@ TEST(Worker, ThatLeavesWhileItsGroupFormsKeepsNobodyWaiting) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

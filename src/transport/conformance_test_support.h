@@ -12,7 +12,7 @@
 
 #include "transport/transport_test_support.h"
 
-namespace cohort::conformance {
+namespace cohort::transport::conformance {
 
 /// What the suites that every transport must pass have in common (conformance_test.cc,
 /// death_test.cc): messages with known bytes, calls that wait, errors that must name a peer, and
@@ -133,4 +133,4 @@ inline std::string group_name(const ::testing::TestParamInfo<TestGroup>& test) {
   return test.param.name;
 }
 
-}  // namespace cohort::conformance
+}  // namespace cohort::transport::conformance

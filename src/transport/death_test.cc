@@ -4,7 +4,7 @@
 
 #include "transport/conformance_test_support.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 using namespace conformance;
@@ -147,4 +147,4 @@ INSTANTIATE_TEST_SUITE_P(
     group_name);
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::transport

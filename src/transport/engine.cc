@@ -8,15 +8,16 @@
 #include "cluster/host_id.h"
 #include "transport/engine_table.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 /// Every rank tells the store which host it is on and waits for all others to do so; hosts are then
 /// numbered in the order of the ranks, by each rank for itself, with the same result.
-Peers find_peers(const EngineOptions& options, Store& store, Deadline deadline) {
+Peers find_peers(const EngineOptions& options, cluster::Store& store, Deadline deadline) {
   Peers peers{.rank = options.rank, .hosts = {}};
   std::map<std::string, int> numbers;
-  for (const std::string& host : hosts_of_ranks(store, options.rank, options.world, deadline)) {
+  for (const std::string& host :
+       cluster::hosts_of_ranks(store, options.rank, options.world, deadline)) {
     peers.hosts.push_back(numbers.emplace(host, static_cast<int>(numbers.size())).first->second);
   }
   return peers;
@@ -34,7 +35,8 @@ std::unique_ptr<Engine> Engine::group(std::span<const int>, Deadline) {
   fail(ErrorCode::unsupported, "the engine {} has no groups", name());
 }
 
-std::unique_ptr<Engine> make_engine(const EngineOptions& options, Store& store, Deadline deadline) {
+std::unique_ptr<Engine> make_engine(const EngineOptions& options, cluster::Store& store,
+                                    Deadline deadline) {
   check_known("engine", options.name, engine_names());
   const Peers peers = find_peers(options, store, deadline);
   const EngineRow& best = best_engine(peers);
@@ -46,4 +48,4 @@ std::unique_ptr<Engine> make_engine(const EngineOptions& options, Store& store, 
   return row.make(options, peers, store, deadline);
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

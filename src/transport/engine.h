@@ -12,7 +12,7 @@
 #include "os/peer_watch.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// Memory that all ranks of an engine can touch: what it offers where all share a host. Owned by
 /// the engine whose shared_regions() it is.
@@ -28,14 +28,14 @@ class SharedRegions {
   /// where it cannot. Where rank 0 comes with memory (of a group before), that is used: what stands
   /// in it stays, it grows or gives back what is too much, and what is new is zeroed.
   virtual std::span<std::byte> lasting_region(std::size_t bytes,
-                                              std::shared_ptr<SharedMemory>& memory,
+                                              std::shared_ptr<os::SharedMemory>& memory,
                                               Deadline deadline) {
     memory.reset();
     return region(bytes, deadline);
   }
 
   /// Knows which of the ranks' processes have died.
-  virtual PeerWatch watch() = 0;
+  virtual os::PeerWatch watch() = 0;
 };
 
 /// A way for one rank to reach the others, picked once per run, on which everything above stands:
@@ -90,6 +90,7 @@ struct EngineOptions {
 /// Ranks meet in `store`, agree on an engine that works for all of them and get it. With auto that
 /// is the first of engine_table.h that can work with these ranks. Throws Error(unsupported) where
 /// the engine asked for cannot, saying why.
-std::unique_ptr<Engine> make_engine(const EngineOptions& options, Store& store, Deadline deadline);
+std::unique_ptr<Engine> make_engine(const EngineOptions& options, cluster::Store& store,
+                                    Deadline deadline);
 
-}  // namespace cohort
+}  // namespace cohort::transport

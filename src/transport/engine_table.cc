@@ -9,7 +9,7 @@
 #include "transport/gloo/gloo.h"
 #include "transport/shm/shm.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 /// Objections, as EngineRow wants them: what completes the sentence "engine x …".
@@ -72,4 +72,4 @@ std::vector<std::string> engine_names(bool threads) {
   return names;
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -5,7 +5,7 @@
 
 #include "transport/engine.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// Who shall be connected. Every rank knows it of all ranks before an engine is picked.
 struct Peers {
@@ -29,8 +29,8 @@ struct EngineRow {
   /// sentence; empty: it can. All ranks come to the same answer, since all know the same peers.
   std::string (*objection)(const Peers& peers);
   /// Null where threads ask their hub.
-  std::unique_ptr<Engine> (*make)(const EngineOptions& options, const Peers& peers, Store& store,
-                                  Deadline deadline);
+  std::unique_ptr<Engine> (*make)(const EngineOptions& options, const Peers& peers,
+                                  cluster::Store& store, Deadline deadline);
 };
 
 const std::vector<EngineRow>& engine_table();
@@ -44,4 +44,4 @@ std::vector<std::string> engine_names();
 /// What it can be where workers are threads, or processes.
 std::vector<std::string> engine_names(bool threads);
 
-}  // namespace cohort
+}  // namespace cohort::transport

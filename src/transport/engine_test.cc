@@ -11,7 +11,7 @@
 #include "cluster/store.h"
 #include "transport/inproc/inproc.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -29,7 +29,7 @@ class Groups {
   /// `body` gets the rank and the region of `pages`.
   void meet(const std::vector<std::size_t>& workers, std::size_t pages,
             const std::function<void(int, std::span<std::byte>)>& body) {
-    PrefixStore store(all_, std::to_string(groups_++) + "/");
+    cluster::PrefixStore store(all_, std::to_string(groups_++) + "/");
     std::latch done(static_cast<std::ptrdiff_t>(workers.size()));
     std::vector<std::jthread> threads;
     for (std::size_t rank = 0; rank < workers.size(); ++rank) {
@@ -48,12 +48,12 @@ class Groups {
     }
   }
 
-  std::shared_ptr<SharedMemory>& hold(std::size_t worker) { return holds_[worker]; }
+  std::shared_ptr<os::SharedMemory>& hold(std::size_t worker) { return holds_[worker]; }
 
  private:
-  MemoryStore all_;
+  cluster::MemoryStore all_;
   int groups_ = 0;
-  std::vector<std::shared_ptr<SharedMemory>> holds_;
+  std::vector<std::shared_ptr<os::SharedMemory>> holds_;
 };
 
 TEST(LastingRegion, IsTheNextGroupsWithWhatStandsInIt) {
@@ -87,10 +87,10 @@ TEST(LastingRegion, IsGoneOnInByOneWhoIsLeftAlone) {
   const auto region = engine->shared_regions()->lasting_region(2 * kPage, groups.hold(1), soon());
   EXPECT_EQ(region[0], std::byte{4});
   EXPECT_EQ(groups.hold(1)->bytes_in_use(), 2 * kPage);
-  std::shared_ptr<SharedMemory> none;
+  std::shared_ptr<os::SharedMemory> none;
   EXPECT_EQ(engine->shared_regions()->lasting_region(kPage, none, soon())[0], std::byte{0});
   EXPECT_EQ(none, nullptr);
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::transport

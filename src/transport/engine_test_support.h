@@ -8,7 +8,7 @@
 
 #include "transport/engine.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// For tests: engines that are others in disguise.
 
@@ -45,4 +45,4 @@ class ApartEngine : public ForwardingEngine {
   bool sends_in_background() const override { return true; }
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -15,7 +15,7 @@
 #include "transport/shm/shm.h"
 #include "transport/transport_test_support.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 using testing::ElementsAre;
@@ -27,7 +27,7 @@ Deadline soon() {
   return Deadline::in_seconds(60);
 }
 
-using MakeEngine = std::function<std::unique_ptr<Engine>(int rank, Store& store)>;
+using MakeEngine = std::function<std::unique_ptr<Engine>(int rank, cluster::Store& store)>;
 using EngineBody = std::function<void(Engine&)>;
 
 EngineOptions options_of(int rank) {
@@ -35,14 +35,15 @@ EngineOptions options_of(int rank) {
 }
 
 /// An engine as if the ranks were on these hosts.
-using Factory = std::unique_ptr<Engine> (*)(const EngineOptions&, const Peers&, Store&, Deadline);
+using Factory = std::unique_ptr<Engine> (*)(const EngineOptions&, const Peers&, cluster::Store&,
+                                            Deadline);
 MakeEngine made_by(Factory factory, const std::vector<int>& hosts) {
-  return [=](int rank, Store& store) {
+  return [=](int rank, cluster::Store& store) {
     return factory(options_of(rank), {.rank = rank, .hosts = hosts}, store, soon());
   };
 }
 
-void run_engine(int rank, Store& store, const MakeEngine& make, const EngineBody& body) {
+void run_engine(int rank, cluster::Store& store, const MakeEngine& make, const EngineBody& body) {
   try {
     const auto engine = make(rank, store);
     body(*engine);
@@ -52,7 +53,7 @@ void run_engine(int rank, Store& store, const MakeEngine& make, const EngineBody
 }
 
 void run_as_threads(const MakeEngine& make, const EngineBody& body) {
-  MemoryStore store;
+  cluster::MemoryStore store;
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < kWorld; ++rank) {
     threads.emplace_back([&, rank] { run_engine(rank, store, make, body); });
@@ -60,14 +61,14 @@ void run_as_threads(const MakeEngine& make, const EngineBody& body) {
 }
 
 void run_as_processes(const MakeEngine& make, const EngineBody& body) {
-  StoreServer server("127.0.0.1", 0);
+  cluster::StoreServer server("127.0.0.1", 0);
   std::fflush(nullptr);
   std::vector<pid_t> pids;
   for (int rank = 0; rank < kWorld; ++rank) {
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::alarm(240);
-      TcpStore store("127.0.0.1", server.port(), soon());
+      cluster::TcpStore store("127.0.0.1", server.port(), soon());
       run_engine(rank, store, make, body);
       std::fflush(nullptr);
       ::_exit(::testing::Test::HasFailure() ? 1 : 0);
@@ -215,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(All, EngineGroups, testing::ValuesIn(engines()),
 
 TEST(InprocGroups, OfEveryShape) {
   InprocHub hub(kWorld);
-  run_as_threads([&](int rank, Store&) { return hub.engine(rank); }, meet_in_every_shape);
+  run_as_threads([&](int rank, cluster::Store&) { return hub.engine(rank); }, meet_in_every_shape);
 }
 
 /// Every member of a group adds its rank in memory that they share.
@@ -267,7 +268,7 @@ TEST(EngineTable, EveryEngineSaysWhetherItCanWork) {
 }
 
 TEST(EngineTable, WhoCannotWorkHereSaysWhyAndWhatCould) {
-  MemoryStore store;
+  cluster::MemoryStore store;
   try {
     make_engine({.name = "shm+gloo", .rank = 0, .world = 1, .address = "127.0.0.1"}, store, soon());
     ADD_FAILURE() << "made";
@@ -303,4 +304,4 @@ TEST(Mesh, RefusesSidesThatAreNotTheWorld) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::transport

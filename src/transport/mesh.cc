@@ -2,7 +2,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 int Mesh::size(Axis axis) const {
   if (axis == Axis::data) return data;
@@ -37,4 +37,4 @@ void Mesh::check(int world) const {
        data, pipeline, tensor, world);
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

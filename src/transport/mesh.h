@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace cohort {
+namespace cohort::transport {
 
 /// Which way the ranks of a group differ.
 enum class Axis { data, pipeline, tensor };
@@ -46,4 +46,4 @@ struct Mesh {
   void check(int world) const;
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

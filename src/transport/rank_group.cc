@@ -7,7 +7,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 RankGroup::RankGroup(std::span<const int> ranks, int rank, int world)
     : ranks_(ranks.begin(), ranks.end()) {
@@ -36,4 +36,4 @@ std::string GroupKeys::next(const RankGroup& group) {
   return fmt::format("group/{}/{}/", fmt::join(group.ranks(), "-"), made_[group.ranks()]++);
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

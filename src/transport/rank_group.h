@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::transport {
 
 /// For the authors of engines: what a group of ranks (Engine::group) is.
 ///
@@ -55,4 +55,4 @@ class GroupKeys {
   std::map<std::vector<int>, int> made_;  // By ranks: how many.
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -17,7 +17,7 @@
 
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// Ranks for tests: threads of this process, or processes forked from it, that run the same body
 /// and meet in a Meeting. What a rank throws or expects in vain fails the test, wherever it runs.
@@ -98,4 +98,4 @@ struct TestGroup {
   }
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -8,7 +8,7 @@
 
 #include "base/deadline.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// Distinguishes messages between the same two ranks. Messages of one (sender, receiver, tag) are
 /// received in the order they were sent; messages of different tags may be received in any order.
@@ -75,4 +75,4 @@ class Transport {
   virtual std::uint64_t bytes_received() const = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -13,7 +13,7 @@
 #include "transport/ranks_test_support.h"
 #include "transport/shm/shm.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// For tests: a Meeting for every transport.
 
@@ -37,8 +37,8 @@ class ShmMeeting : public Meeting {
   ShmMeeting(int size, ShmOptions options)
       : size_(size),
         options_(options),
-        region_(SharedMemory::create(shm_bytes_needed(size, options))),
-        processes_(SharedMemory::create(sizeof(Processes))) {}
+        region_(os::SharedMemory::create(shm_bytes_needed(size, options))),
+        processes_(os::SharedMemory::create(sizeof(Processes))) {}
 
   void begin(const std::vector<pid_t>& pids) override {
     std::copy(pids.begin(), pids.end(), processes().pids);
@@ -50,7 +50,7 @@ class ShmMeeting : public Meeting {
   std::unique_ptr<Transport> connect(int rank) override {
     wait_for([&] { return processes().known.load(); });
     const std::vector<pid_t> pids(processes().pids, processes().pids + processes().count);
-    PeerWatch watch(pids);
+    os::PeerWatch watch(pids);
     ++processes().watching;
     processes().changed.notify();
     wait_for([&] { return processes().watching == size_; });  // Nobody ends before.
@@ -62,22 +62,23 @@ class ShmMeeting : public Meeting {
   struct Processes {
     std::atomic<bool> known;
     std::atomic<int> watching;
-    SharedEvent changed;
+    os::SharedEvent changed;
     int count;
     pid_t pids[8];
   };
 
   template <class Ready>
   void wait_for(Ready&& ready) {
-    SharedWait(WaitPolicy()).until(processes().changed, ready, Deadline::in_seconds(60), [] {});
+    os::SharedWait(os::WaitPolicy())
+        .until(processes().changed, ready, Deadline::in_seconds(60), [] {});
   }
 
   Processes& processes() { return *reinterpret_cast<Processes*>(processes_.data()); }
 
   int size_;
   ShmOptions options_;
-  SharedMemory region_;
-  SharedMemory processes_;
+  os::SharedMemory region_;
+  os::SharedMemory processes_;
 };
 
 class GlooMeeting : public Meeting {
@@ -87,13 +88,13 @@ class GlooMeeting : public Meeting {
   void begin(const std::vector<pid_t>&) override { server_.start(); }
 
   std::unique_ptr<Transport> connect(int rank) override {
-    TcpStore store("127.0.0.1", server_.port(), Deadline::in_seconds(60));
+    cluster::TcpStore store("127.0.0.1", server_.port(), Deadline::in_seconds(60));
     return make_gloo_transport(rank, size_, store, {.bind_address = store.local_address()});
   }
 
  private:
   int size_;
-  StoreServer server_;
+  cluster::StoreServer server_;
 };
 
 /// Ranks of several hosts, as far as they know.
@@ -114,7 +115,7 @@ class ComposedMeeting : public Meeting {
     Peers peers{.rank = rank, .hosts = {}};
     for (int i = 0; i < size_; ++i) peers.hosts.push_back(host_of_(i));
     End& end = ends_[static_cast<std::size_t>(rank)];
-    end.store = std::make_unique<TcpStore>("127.0.0.1", server_.port(), deadline);
+    end.store = std::make_unique<cluster::TcpStore>("127.0.0.1", server_.port(), deadline);
     const EngineOptions options{
         .name = "", .rank = rank, .world = size_, .address = "127.0.0.1", .cores = 2};
     end.engine = make_composed_engine(options, peers, *end.store, deadline);
@@ -123,14 +124,14 @@ class ComposedMeeting : public Meeting {
 
  private:
   struct End {
-    std::unique_ptr<TcpStore> store;
+    std::unique_ptr<cluster::TcpStore> store;
     std::unique_ptr<Engine> engine;
   };
 
   int size_;
   HostOf host_of_;
-  StoreServer server_;
+  cluster::StoreServer server_;
   std::vector<End> ends_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 using namespace std::chrono_literals;
@@ -83,4 +83,4 @@ void SlowDisk::release() noexcept {
   fs::remove(note_of(gate_), ignored);
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

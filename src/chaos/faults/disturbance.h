@@ -9,7 +9,7 @@
 #include "base/deadline.h"
 #include "base/unique_fd.h"
 
-namespace cohort {
+namespace cohort::chaos {
 
 /// What chaos does to a training from outside: signals, stops, and a disk that does not answer.
 /// None of it needs the training's help. A disturbance and a slow disk put things right when they
@@ -83,4 +83,4 @@ class SlowDisk {
   std::vector<std::string> environment_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -14,7 +14,7 @@
 /// A process of the test's own is stopped and goes on; the kernel tells of both by waitid. Of the
 /// slow disk only the files and variables are tested here: tests/slow_disk.cc has the library.
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 using namespace std::chrono_literals;
@@ -37,7 +37,7 @@ class DisturbanceTest : public testing::Test {
     return ::waitid(P_PID, static_cast<id_t>(pid()), &info, change) == 0;
   }
 
-  ChildProcesses children_;
+  os::ChildProcesses children_;
 };
 
 TEST_F(DisturbanceTest, AFrozenProcessGoesOnWhenTheTimeIsOver) {
@@ -110,4 +110,4 @@ TEST(SlowDisk, WithoutALibraryTheRunIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::chaos

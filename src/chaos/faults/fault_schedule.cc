@@ -6,7 +6,7 @@
 #include <array>
 #include <tuple>
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 // ---- the faults
@@ -252,4 +252,4 @@ std::string planted_faults(const RoundPlan& plan, const ClusterSize& size, std::
   return "";
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "chaos/chaos_options.h"
 
-namespace cohort {
+namespace cohort::chaos {
 
 /// Who suffers what, and when: the faults there are, and the schedule that draws them from a seed.
 ///
@@ -111,4 +111,4 @@ std::string planted_faults(const RoundPlan& plan, const ClusterSize& size, std::
 /// The number of the task a planted fault is in.
 int planted_task(const FaultEvent& event, const ClusterSize& size);
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -12,7 +12,7 @@
 /// every fault reaches every role that can have it, and no round contradicts itself. Nothing is
 /// run.
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 using testing::HasSubstr;
@@ -196,4 +196,4 @@ TEST(PlantedFaults, WorkersThatMakeFewerStepsThanOthersComeByThemToo) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -7,7 +7,7 @@
 
 #include <thread>
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 using namespace std::chrono_literals;
@@ -79,4 +79,4 @@ void DisturbedRun::end_processes() {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -14,7 +14,7 @@
 #include "chaos/watch/run_watch.h"
 #include "chaos/watch/training_process.h"
 
-namespace cohort {
+namespace cohort::chaos {
 
 /// A training that is watched while faults happen to it: how far it is, whether it hangs, and what
 /// it leaves behind. It puts together the process, its files, what it holds, and a disturbance:
@@ -74,4 +74,4 @@ class DisturbedRun {
   std::vector<std::string> problems_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -15,7 +15,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 namespace fs = std::filesystem;
@@ -208,4 +208,4 @@ void adopt_orphans() {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

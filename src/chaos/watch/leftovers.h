@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::chaos {
 
 /// What a training leaves behind on the machine. All of it is read from /proc, so it needs no help
 /// of the training, and processes of other users that may not be looked at are as if they held
@@ -48,4 +48,4 @@ std::vector<pid_t> child_processes(pid_t parent);
 /// none can get away unseen. Throws Error where the kernel refuses.
 void adopt_orphans();
 
-}  // namespace cohort
+}  // namespace cohort::chaos

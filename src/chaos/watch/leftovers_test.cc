@@ -22,7 +22,7 @@
 /// forks, and must be found for as long as it is there and not longer; what others have must not
 /// be.
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 using testing::AllOf;
@@ -129,7 +129,7 @@ class Holder {
   }
 
   const std::array<int, 2> ends_ = pipe_ends();
-  ChildProcesses process_;
+  os::ChildProcesses process_;
 };
 
 UniqueFd memory(const char* name) {
@@ -207,4 +207,4 @@ TEST(Orphans, AChildsChildBecomesOursWhenItsParentEnds) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::chaos

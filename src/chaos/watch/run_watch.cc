@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "base/unique_fd.h"
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,4 +165,4 @@ std::string log_tails(const fs::path& run_dir) {
   return all;
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

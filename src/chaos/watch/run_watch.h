@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::chaos {
 
 /// A task as tasks.json lists it.
 struct SeenTask {
@@ -100,4 +100,4 @@ std::vector<std::int64_t> logged_steps(const std::filesystem::path& run_dir);
 /// The last KiB of every log of a run, for a report.
 std::string log_tails(const std::filesystem::path& run_dir);
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -10,7 +10,7 @@
 /// The files of a run are written here as the processes of one would, also cut in the middle of a
 /// line.
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 using testing::ElementsAre;
@@ -103,4 +103,4 @@ TEST_F(RunWatchTest, TailsOfAllLogs) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace cohort {
+namespace cohort::chaos {
 namespace {
 
 constexpr const char* kThisProgram = "/proc/self/exe";
@@ -36,10 +36,10 @@ TrainingProcess::TrainingProcess(const std::vector<std::string>& words,
 }
 
 std::optional<int> TrainingProcess::exit_code() {
-  for (const ChildProcesses::End& end : process_.reap()) {
+  for (const os::ChildProcesses::End& end : process_.reap()) {
     exit_code_ = WIFSIGNALED(end.status) ? 128 + WTERMSIG(end.status) : WEXITSTATUS(end.status);
   }
   return exit_code_;
 }
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -9,7 +9,7 @@
 
 #include "os/child_processes.h"
 
-namespace cohort {
+namespace cohort::chaos {
 
 /// `cohort train` in a process of its own, by the program that runs this one (/proc/self/exe). It
 /// is killed with its owner, and its tasks with it. Unlike run_program() of os/ it does not wait:
@@ -31,8 +31,8 @@ class TrainingProcess {
   void signal(int signal) { process_.signal(0, signal); }
 
  private:
-  ChildProcesses process_;
+  os::ChildProcesses process_;
   std::optional<int> exit_code_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::chaos

@@ -7,11 +7,11 @@
 #include "collective/sum_kernel.h"
 #include "compression/error_feedback.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 // Messages differ in length: it travels first.
-enum GatherTag : Tag { kLength, kMessage };
+enum GatherTag : transport::Tag { kLength, kMessage };
 
 /// For codecs whose messages are so short that everyone can have everybody's (sign, topk), and
 /// whose sums would not be as short. Each rank encodes all its gradients and sends the message to
@@ -26,9 +26,10 @@ class GatherExchange : public GradientExchange {
   explicit GatherExchange(const ExchangeOptions& options)
       : transport_(options.transport),
         timeout_(options.timeout),
-        feedback_(make_codec(options.compression, options.shape, exchange_seed(options, 0)),
-                  options.shape.count,
-                  {.keep_rest = options.compression.error_feedback, .momentum = options.momentum}),
+        feedback_(
+            compression::make_codec(options.compression, options.shape, exchange_seed(options, 0)),
+            options.shape.count,
+            {.keep_rest = options.compression.error_feedback, .momentum = options.momentum}),
         incoming_(static_cast<std::size_t>(transport_.size())) {
     for (int rank = 0; rank < transport_.size(); ++rank) {
       if (rank != transport_.rank()) of(rank).bytes.resize(feedback_.codec().max_bytes());
@@ -127,9 +128,9 @@ class GatherExchange : public GradientExchange {
     return std::span(of(rank).bytes).first(of(rank).length);
   }
 
-  Transport& transport_;
+  transport::Transport& transport_;
   Duration timeout_;
-  ErrorFeedback feedback_;
+  compression::ErrorFeedback feedback_;
   std::uint64_t length_ = 0;  // Of this rank's message.
   std::vector<Incoming> incoming_;
 };
@@ -140,4 +141,4 @@ std::unique_ptr<GradientExchange> make_gather_exchange(const ExchangeOptions& op
   return std::make_unique<GatherExchange>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

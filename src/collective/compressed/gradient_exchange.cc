@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "collective/collectives.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 /// The plain way, for "none": an all-reduce of the floats as they are. Nothing is left out, so
@@ -32,7 +32,7 @@ class WholeExchange : public GradientExchange {
 
 std::unique_ptr<GradientExchange> make_gradient_exchange(const ExchangeOptions& options) {
   const std::string& kind = options.compression.kind;
-  check_known("compression", kind, codec_kinds());
+  check_known("compression", kind, compression::codec_kinds());
   if (kind == "none") return std::make_unique<WholeExchange>(options);
   if (kind == "lowrank") return make_lowrank_exchange(options);
   if (kind == "sign" || kind == "topk") return make_gather_exchange(options);
@@ -55,4 +55,4 @@ std::uint64_t exchange_seed(const ExchangeOptions& options, int purpose) {
   return Random(options.seed, (rank << 32) + static_cast<std::uint64_t>(purpose)).next();
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -12,7 +12,7 @@
 #include "compression/error_feedback.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::collective {
 
 /// Sums of gradients of which less than all travels.
 ///
@@ -33,9 +33,9 @@ namespace cohort {
 /// What one rank of an exchange keeps, so that another one can go on from it. It is part of
 /// checkpoints.
 struct ExchangeMemory {
-  std::vector<float> rest = {};      ///< What has not travelled, place by place.
-  std::vector<float> velocity = {};  ///< See ErrorFeedback; also place by place.
-  CodecMemory codec = {};            ///< Of the codecs; of one rank in one world.
+  std::vector<float> rest = {};         ///< What has not travelled, place by place.
+  std::vector<float> velocity = {};     ///< See ErrorFeedback; also place by place.
+  compression::CodecMemory codec = {};  ///< Of the codecs; of one rank in one world.
 };
 
 /// One rank's end of an exchange. All ranks make the same calls, each on one thread at a time.
@@ -64,10 +64,10 @@ class GradientExchange {
 };
 
 struct ExchangeOptions {
-  Transport& transport;  ///< For nothing else; must outlive the exchange.
-  CodecShape shape;
+  transport::Transport& transport;  ///< For nothing else; must outlive the exchange.
+  compression::CodecShape shape;
   CompressionOptions compression;
-  WorkerMomentum momentum = {};  ///< Of ErrorFeedback, for topk and sign.
+  compression::WorkerMomentum momentum = {};  ///< Of ErrorFeedback, for topk and sign.
   std::uint64_t seed = 0;
   std::string algorithm = "auto";  ///< Where whole floats are all-reduced.
   Duration timeout = std::chrono::seconds(60);
@@ -88,4 +88,4 @@ std::unique_ptr<GradientExchange> make_lowrank_exchange(const ExchangeOptions& o
 /// For codecs that make random numbers: another seed for every (rank, purpose).
 std::uint64_t exchange_seed(const ExchangeOptions& options, int purpose);
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -17,10 +17,10 @@
 #include "collective/rank_threads_test_support.h"
 #include "transport/transport_test_support.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
-const CodecShape kShape{.count = 4003, .matrices = {{7, 40, 50}, {2100, 30, 60}}};
+const compression::CodecShape kShape{.count = 4003, .matrices = {{7, 40, 50}, {2100, 30, 60}}};
 
 struct Case {
   std::string kind;
@@ -29,7 +29,7 @@ struct Case {
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const std::string& kind : codec_kinds()) {
+  for (const std::string& kind : compression::codec_kinds()) {
     for (int world = 1; world <= 4; ++world) cases.push_back({kind, world});
   }
   return cases;
@@ -46,7 +46,7 @@ void add(std::vector<double>& sum, const std::vector<float>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
 }
 
-ExchangeOptions options_for(const std::string& kind, Transport& transport) {
+ExchangeOptions options_for(const std::string& kind, transport::Transport& transport) {
   return {.transport = transport,
           .shape = kShape,
           .compression = {.kind = kind, .ratio = 0.05, .rank = 4},
@@ -67,7 +67,7 @@ TEST_P(Exchanges, LoseNothingAndGiveAllRanksTheSameBits) {
   std::mutex mutex;
   std::vector<std::vector<float>> results(static_cast<std::size_t>(world));
   std::vector<double> put_in(kShape.count), rests(kShape.count);
-  run_ranks(world, [&](Transport& transport) {
+  run_ranks(world, [&](transport::Transport& transport) {
     const auto exchange = make_gradient_exchange(options_for(GetParam().kind, transport));
     std::vector<double> own(kShape.count);
     std::vector<float> all_results;
@@ -98,7 +98,7 @@ TEST_P(Exchanges, AreTheSameInEveryRun) {
   const auto [kind, world] = GetParam();
   std::vector<float> runs[2];
   for (auto& run : runs) {
-    run_ranks(world, [&](Transport& transport) {
+    run_ranks(world, [&](transport::Transport& transport) {
       const auto exchange = make_gradient_exchange(options_for(GetParam().kind, transport));
       auto gradients = gradients_of(transport.rank(), 0);
       exchange->sum(gradients);
@@ -109,22 +109,23 @@ TEST_P(Exchanges, AreTheSameInEveryRun) {
 }
 
 /// Loses what it receives with tag 1, the last of a sum, once `others_done`.
-class LosingTransport : public Transport {
+class LosingTransport : public transport::Transport {
  public:
-  LosingTransport(Transport& real, std::latch& others_done)
+  LosingTransport(transport::Transport& real, std::latch& others_done)
       : real_(real), others_done_(others_done) {}
 
   int rank() const override { return real_.rank(); }
   int size() const override { return real_.size(); }
-  OperationPtr isend(int peer, Tag tag, std::span<const std::byte> bytes) override {
+  transport::OperationPtr isend(int peer, transport::Tag tag,
+                                std::span<const std::byte> bytes) override {
     return real_.isend(peer, tag, bytes);
   }
-  OperationPtr irecv(int peer, Tag tag, std::span<std::byte> bytes) override {
-    OperationPtr operation = real_.irecv(peer, tag, bytes);
+  transport::OperationPtr irecv(int peer, transport::Tag tag, std::span<std::byte> bytes) override {
+    transport::OperationPtr operation = real_.irecv(peer, tag, bytes);
     if (tag == 1) lost_ = operation.get();
     return operation;
   }
-  void wait(Operation& operation, Deadline deadline) override {
+  void wait(transport::Operation& operation, Deadline deadline) override {
     real_.wait(operation, deadline);
     if (&operation != lost_) return;
     others_done_.wait();
@@ -135,9 +136,9 @@ class LosingTransport : public Transport {
   std::uint64_t bytes_received() const override { return real_.bytes_received(); }
 
  private:
-  Transport& real_;
+  transport::Transport& real_;
   std::latch& others_done_;
-  Operation* lost_ = nullptr;
+  transport::Operation* lost_ = nullptr;
 };
 
 // Rank 0 comes to the end of the second sum and rank 1 does not, though it has sent all.
@@ -147,7 +148,7 @@ TEST(Exchange, KnowsWhatARankKeepsWhoseLastSumOnlyOthersHave) {
     std::latch done(1);
     std::vector<double> put_in(kShape.count), got(kShape.count), before(kShape.count);
     std::mutex mutex;
-    run_ranks(2, [&](Transport& transport) {
+    run_ranks(2, [&](transport::Transport& transport) {
       std::optional<LosingTransport> losing;
       auto exchange = make_gradient_exchange(options_for(kind, transport));
       std::vector<float> first = gradients_of(transport.rank(), 0);
@@ -191,7 +192,7 @@ TEST(Exchange, KnowsWhatARankKeepsWhoseLastSumOnlyOthersHave) {
 TEST_P(Exchanges, SendLessThanWholeFloats) {
   const auto [kind, world] = GetParam();
   if (kind == "none" || world == 1) return;
-  run_ranks(world, [&](Transport& transport) {
+  run_ranks(world, [&](transport::Transport& transport) {
     const auto exchange = make_gradient_exchange(options_for(GetParam().kind, transport));
     auto gradients = gradients_of(transport.rank(), 0);
     exchange->sum(gradients);
@@ -202,14 +203,17 @@ TEST_P(Exchanges, SendLessThanWholeFloats) {
 
 /// Messages of megabytes: larger than what any engine takes without the peer receiving.
 TEST(Exchange, WorksOnEveryEngine) {
-  const TestGroup engines[] = {
-      {"inproc", [](int size) { return std::make_unique<InprocMeeting>(size); }},
-      {"shm", [](int size) { return std::make_unique<ShmMeeting>(size, ShmOptions{}); }},
-      {"gloo", [](int size) { return std::make_unique<GlooMeeting>(size); }}};
-  for (const TestGroup& engine : engines) {
-    for (const std::string& kind : codec_kinds()) {
+  const transport::TestGroup engines[] = {
+      {"inproc", [](int size) { return std::make_unique<transport::InprocMeeting>(size); }},
+      {"shm",
+       [](int size) {
+         return std::make_unique<transport::ShmMeeting>(size, transport::ShmOptions{});
+       }},
+      {"gloo", [](int size) { return std::make_unique<transport::GlooMeeting>(size); }}};
+  for (const transport::TestGroup& engine : engines) {
+    for (const std::string& kind : compression::codec_kinds()) {
       SCOPED_TRACE(engine.name + ", " + kind);
-      engine.run(3, [&](Transport& transport) {
+      engine.run(3, [&](transport::Transport& transport) {
         ExchangeOptions options = options_for(kind, transport);
         options.shape = {.count = 1500000, .matrices = {{0, 1000, 1400}}};
         options.compression.ratio = 1;
@@ -225,7 +229,7 @@ TEST(Exchange, WorksOnEveryEngine) {
 }
 
 TEST(Exchange, OfHalvesIsCloseToTheSum) {
-  run_ranks(3, [&](Transport& transport) {
+  run_ranks(3, [&](transport::Transport& transport) {
     const auto exchange = make_gradient_exchange(options_for("fp16", transport));
     auto gradients = gradients_of(transport.rank(), 0);
     exchange->sum(gradients);
@@ -238,7 +242,7 @@ TEST(Exchange, OfHalvesIsCloseToTheSum) {
 
 /// More ranks than a vector of 20 floats has segments: some own nothing.
 TEST(Exchange, WorksWhereSomeRanksOwnNothing) {
-  run_ranks(4, [&](Transport& transport) {
+  run_ranks(4, [&](transport::Transport& transport) {
     ExchangeOptions options = options_for("bf16", transport);
     options.shape = {.count = 20};
     const auto exchange = make_gradient_exchange(options);
@@ -249,7 +253,7 @@ TEST(Exchange, WorksWhereSomeRanksOwnNothing) {
 }
 
 TEST(Exchange, MomentumIsAppliedBeforeTheChoice) {
-  run_ranks(2, [&](Transport& transport) {
+  run_ranks(2, [&](transport::Transport& transport) {
     ExchangeOptions options = options_for("topk", transport);
     options.shape = {.count = 2};
     options.compression.ratio = 0.5;
@@ -266,13 +270,14 @@ TEST(Exchange, MomentumIsAppliedBeforeTheChoice) {
 }
 
 /// Takes what rank 0 sends and answers with three bytes that are no message.
-void send_nonsense(Transport& transport) {
+void send_nonsense(transport::Transport& transport) {
   const Deadline deadline = Deadline::in_seconds(20);
   std::uint64_t length = 3;
   const std::vector<std::byte> nonsense(length);
   const auto bytes = std::as_writable_bytes(std::span(&length, 1));
-  for (const auto& [tag, message] : {std::pair<Tag, std::span<const std::byte>>(0, bytes),
-                                     std::pair<Tag, std::span<const std::byte>>(1, nonsense)}) {
+  for (const auto& [tag, message] :
+       {std::pair<transport::Tag, std::span<const std::byte>>(0, bytes),
+        std::pair<transport::Tag, std::span<const std::byte>>(1, nonsense)}) {
     transport.wait(*transport.isend(0, tag, message), deadline);
   }
   transport.wait(*transport.irecv(0, 0, bytes), deadline);
@@ -281,7 +286,7 @@ void send_nonsense(Transport& transport) {
 }
 
 TEST(Exchange, ABrokenMessageIsBlamedOnItsSender) {
-  run_ranks(2, [&](Transport& transport) {
+  run_ranks(2, [&](transport::Transport& transport) {
     if (transport.rank() == 1) return send_nonsense(transport);
     const auto exchange = make_gradient_exchange(options_for("topk", transport));
     auto gradients = gradients_of(0, 0);
@@ -296,4 +301,4 @@ TEST(Exchange, ABrokenMessageIsBlamedOnItsSender) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collective

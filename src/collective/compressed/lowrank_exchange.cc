@@ -6,7 +6,7 @@
 #include "collective/sum_kernel.h"
 #include "compression/low_rank.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 /// For lowrank, as PowerSGD does it (Vogels et al. 2019): a matrix M of gradients is taken to be
@@ -67,7 +67,7 @@ class LowrankExchange : public GradientExchange {
   void recall(const ExchangeMemory& memory) override {
     if (memory.rest.size() == rest_.size()) rest_ = memory.rest;
     factors_.recall(memory.codec);
-    CodecMemory first = factors_.memory();
+    compression::CodecMemory first = factors_.memory();
     const CollectiveOptions options{.deadline = Deadline::in(timeout_)};
     broadcast(executor_, first.numbers, 0, options);
     broadcast(executor_, first.floats, 0, options);
@@ -99,7 +99,7 @@ class LowrankExchange : public GradientExchange {
   Executor executor_;
   std::string algorithm_;
   Duration timeout_;
-  LowRank factors_;
+  compression::LowRank factors_;
   bool keeps_rest_;
   std::vector<float> rest_;    // What has not travelled.
   std::vector<float> values_;  // With the gradients of this step.
@@ -114,4 +114,4 @@ std::unique_ptr<GradientExchange> make_lowrank_exchange(const ExchangeOptions& o
   return std::make_unique<LowrankExchange>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -9,7 +9,7 @@
 
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::collective {
 
 /// The messages of one exchange with the other ranks, all under one deadline. When it goes away
 /// while messages are under way (something has thrown), it closes the transport: the bytes they
@@ -19,7 +19,7 @@ namespace cohort {
 /// end. The bytes of a message must stay until it was waited for. One thread.
 class PeerMessages {
  public:
-  PeerMessages(Transport& transport, Deadline deadline)
+  PeerMessages(transport::Transport& transport, Deadline deadline)
       : transport_(transport), deadline_(deadline) {}
   ~PeerMessages() {
     if (!finished_) transport_.close();
@@ -27,12 +27,12 @@ class PeerMessages {
   PeerMessages(const PeerMessages&) = delete;
   PeerMessages& operator=(const PeerMessages&) = delete;
 
-  void send(int peer, Tag tag, std::span<const std::byte> bytes) {
+  void send(int peer, transport::Tag tag, std::span<const std::byte> bytes) {
     sends_.push_back(transport_.isend(peer, tag, bytes));
   }
 
   /// Starts a receive. The number is what wait() takes.
-  std::size_t receive(int peer, Tag tag, std::span<std::byte> bytes) {
+  std::size_t receive(int peer, transport::Tag tag, std::span<std::byte> bytes) {
     receives_.push_back(transport_.irecv(peer, tag, bytes));
     return receives_.size() - 1;
   }
@@ -40,15 +40,15 @@ class PeerMessages {
 
   /// The last call: waits for all sends. All receives were waited for before.
   void finish() {
-    for (const OperationPtr& send : sends_) transport_.wait(*send, deadline_);
+    for (const transport::OperationPtr& send : sends_) transport_.wait(*send, deadline_);
     finished_ = true;
   }
 
  private:
-  Transport& transport_;
+  transport::Transport& transport_;
   Deadline deadline_;
-  std::vector<OperationPtr> sends_;
-  std::vector<OperationPtr> receives_;
+  std::vector<transport::OperationPtr> sends_;
+  std::vector<transport::OperationPtr> receives_;
   bool finished_ = false;
 };
 
@@ -63,4 +63,4 @@ void decode_from(int rank, Decode&& decode) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

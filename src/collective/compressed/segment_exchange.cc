@@ -7,10 +7,10 @@
 #include "collective/sum_kernel.h"
 #include "compression/error_feedback.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
-enum SegmentTag : Tag { kPart, kSum };
+enum SegmentTag : transport::Tag { kPart, kSum };
 
 /// For codecs with messages as long as their vectors (fp16, bf16, int8). The gradients are cut into
 /// a segment per rank, which owns it:
@@ -64,12 +64,12 @@ class SegmentExchange : public GradientExchange {
   }
 
   ExchangeMemory memory() const override {
-    return memory_with([](const ErrorFeedback& lane) { return lane.rest(); });
+    return memory_with([](const compression::ErrorFeedback& lane) { return lane.rest(); });
   }
 
   // Where another rank has all sums, this one had made its own.
   ExchangeMemory memory_if_done() const override {
-    return memory_with([](const ErrorFeedback& lane) { return lane.undone_rest(); });
+    return memory_with([](const compression::ErrorFeedback& lane) { return lane.undone_rest(); });
   }
 
   void recall(const ExchangeMemory& memory) override {
@@ -86,7 +86,7 @@ class SegmentExchange : public GradientExchange {
     ExchangeMemory memory{.rest = {}, .velocity = {}, .codec = {.floats = {}, .numbers = place()}};
     for (const auto& [segment, feedback] : lanes_) {
       const auto rest = rest_of(*feedback);
-      const CodecMemory codec = feedback->codec().memory();
+      const compression::CodecMemory codec = feedback->codec().memory();
       append(rest, memory.rest);
       append(codec.floats, memory.codec.floats);
       append(codec.numbers, memory.codec.numbers);
@@ -115,13 +115,13 @@ class SegmentExchange : public GradientExchange {
   /// Codecs make random numbers by rank and world.
   std::vector<std::int64_t> place() const { return {transport_.rank(), transport_.size()}; }
 
-  void recall_codecs(const CodecMemory& memory) {
+  void recall_codecs(const compression::CodecMemory& memory) {
     std::span<const float> floats = memory.floats;
     std::span<const std::int64_t> numbers = memory.numbers;
     if (take(place().size(), numbers) != place()) return;
     for (const Lane& lane : lanes_) {
-      Codec& codec = lane.feedback->codec();
-      const CodecMemory like = codec.memory();
+      compression::Codec& codec = lane.feedback->codec();
+      const compression::CodecMemory like = codec.memory();
       codec.recall({.floats = take(like.floats.size(), floats),
                     .numbers = take(like.numbers.size(), numbers)});
     }
@@ -140,10 +140,11 @@ class SegmentExchange : public GradientExchange {
     return {first.begin(), first.end()};
   }
 
-  static ErrorFeedback feedback(const ExchangeOptions& options, int owner) {
+  static compression::ErrorFeedback feedback(const ExchangeOptions& options, int owner) {
     const std::size_t count =
         segment_of(options.shape.count, options.transport.size(), owner).size();
-    return {make_codec(options.compression, {.count = count}, exchange_seed(options, owner)),
+    return {compression::make_codec(options.compression, {.count = count},
+                                    exchange_seed(options, owner)),
             count,
             {.keep_rest = options.compression.error_feedback}};
   }
@@ -157,10 +158,10 @@ class SegmentExchange : public GradientExchange {
           sum(feedback.codec().max_bytes()) {}
 
     int rank;
-    Segment segment;              // That it owns.
-    ErrorFeedback feedback;       // Of what it is sent.
-    std::vector<std::byte> part;  // Its part of this rank's segment.
-    std::vector<std::byte> sum;   // The sum of its segment.
+    Segment segment;                      // That it owns.
+    compression::ErrorFeedback feedback;  // Of what it is sent.
+    std::vector<std::byte> part;          // Its part of this rank's segment.
+    std::vector<std::byte> sum;           // The sum of its segment.
     std::size_t part_receive = 0;
     std::size_t sum_receive = 0;
   };
@@ -168,7 +169,7 @@ class SegmentExchange : public GradientExchange {
   /// From this rank to the owner of a segment, or where that is this rank to all.
   struct Lane {
     Segment segment;
-    ErrorFeedback* feedback;
+    compression::ErrorFeedback* feedback;
   };
 
   static std::span<float> part(std::span<float> gradients, Segment segment) {
@@ -209,11 +210,11 @@ class SegmentExchange : public GradientExchange {
     return *peers_[static_cast<std::size_t>((rank - transport_.rank() - 1 + world) % world)];
   }
 
-  Transport& transport_;
+  transport::Transport& transport_;
   Duration timeout_;
   Segment mine_;
   std::vector<float> sum_;  // Of the segment this rank owns.
-  ErrorFeedback sum_feedback_;
+  compression::ErrorFeedback sum_feedback_;
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<Lane> lanes_;  // By owner, so the segments are in order.
 };
@@ -224,4 +225,4 @@ std::unique_ptr<GradientExchange> make_segment_exchange(const ExchangeOptions& o
   return std::make_unique<SegmentExchange>(options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "collective/sum_kernel.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -43,8 +43,8 @@ std::size_t HostBarrier::bytes_needed(int world) {
   return sizeof(Line) * static_cast<std::size_t>(world);
 }
 
-HostBarrier::HostBarrier(int rank, int world, std::span<std::byte> region, PeerWatch watch,
-                         WaitPolicy policy)
+HostBarrier::HostBarrier(int rank, int world, std::span<std::byte> region, os::PeerWatch watch,
+                         os::WaitPolicy policy)
     : rank_(rank),
       lines_(reinterpret_cast<Line*>(region.data()), static_cast<std::size_t>(world)),
       watch_(std::move(watch)),
@@ -119,7 +119,8 @@ std::size_t HostReduction::floats_bytes(const Shape& shape) {
 }
 
 HostReduction::HostReduction(int rank, const Shape& shape, std::span<std::byte> control,
-                             std::span<std::byte> floats, PeerWatch watch, WaitPolicy policy)
+                             std::span<std::byte> floats, os::PeerWatch watch,
+                             os::WaitPolicy policy)
     : rank_(rank),
       shape_(shape),
       control_(control),
@@ -127,7 +128,7 @@ HostReduction::HostReduction(int rank, const Shape& shape, std::span<std::byte> 
       barrier_(rank, shape.world, control, std::move(watch), policy) {}
 
 HostReduction::HostReduction(int rank, const Shape& shape, std::span<std::byte> region,
-                             PeerWatch watch, WaitPolicy policy)
+                             os::PeerWatch watch, os::WaitPolicy policy)
     : HostReduction(rank, shape, region.first(control_bytes(shape)),
                     region.subspan(control_bytes(shape)), std::move(watch), policy) {}
 
@@ -196,4 +197,4 @@ void HostReduction::small_sum(Numbers numbers, Deadline deadline) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

@@ -15,7 +15,7 @@
 #include "os/peer_watch.h"
 #include "os/shared_wait.h"
 
-namespace cohort {
+namespace cohort::collective {
 
 /// A barrier between the ranks of one host, in memory they share. Every rank has a cache line in
 /// which it counts its arrivals; to pass, a rank waits until all the others' counts have reached
@@ -30,7 +30,8 @@ class HostBarrier {
 
   /// `region` is zeroed memory shared by all ranks, 64-byte aligned. `watch` may be empty where
   /// ranks are threads of one process.
-  HostBarrier(int rank, int world, std::span<std::byte> region, PeerWatch watch, WaitPolicy policy);
+  HostBarrier(int rank, int world, std::span<std::byte> region, os::PeerWatch watch,
+              os::WaitPolicy policy);
 
   /// Returns when every rank has called it as often as this one. Throws Error(timeout) or
   /// Error(peer_lost) naming the missing ranks and `doing`; from then on every call throws.
@@ -44,7 +45,7 @@ class HostBarrier {
   struct alignas(64) Line {
     std::atomic<std::uint32_t> arrivals;
     std::atomic<std::uint32_t> left;  ///< Not 0: it will not come again.
-    SharedEvent event;                ///< Told of every change of the two.
+    os::SharedEvent event;            ///< Told of every change of the two.
   };
 
   void wait_for(int peer, Deadline deadline, const char* doing);
@@ -55,8 +56,8 @@ class HostBarrier {
 
   int rank_;
   std::span<Line> lines_;
-  PeerWatch watch_;
-  SharedWait wait_;
+  os::PeerWatch watch_;
+  os::SharedWait wait_;
   std::uint32_t arrivals_ = 0;  // Of this rank; wraps around.
   std::string failure_;         // What every call says once one has failed,
   int failed_rank_ = -1;        // and about whom; -1: none has.
@@ -99,11 +100,11 @@ class HostReduction {
 
   /// `control` is zeroed, and both are 64-byte aligned and the same for all ranks.
   HostReduction(int rank, const Shape& shape, std::span<std::byte> control,
-                std::span<std::byte> floats, PeerWatch watch, WaitPolicy policy);
+                std::span<std::byte> floats, os::PeerWatch watch, os::WaitPolicy policy);
 
   /// `region` is zeroed, 64-byte aligned memory of bytes_needed(shape), the same for all ranks.
-  HostReduction(int rank, const Shape& shape, std::span<std::byte> region, PeerWatch watch,
-                WaitPolicy policy);
+  HostReduction(int rank, const Shape& shape, std::span<std::byte> region, os::PeerWatch watch,
+                os::WaitPolicy policy);
   /// Leaves: who is not there any more, for whatever reason, is not waited for.
   ~HostReduction() { leave(); }
   HostReduction(const HostReduction&) = delete;
@@ -149,4 +150,4 @@ class HostReduction {
   HostBarrier barrier_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::collective

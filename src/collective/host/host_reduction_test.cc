@@ -15,7 +15,7 @@
 #include "base/fail.h"
 #include "os/memory.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 using namespace std::chrono_literals;
@@ -29,11 +29,11 @@ Deadline soon() {
 /// Runs `body` once per rank, each in a thread, on one shared region.
 void with_threads(const HostReduction::Shape& shape,
                   const std::function<void(HostReduction&)>& body) {
-  const PrivateMemory memory(HostReduction::bytes_needed(shape));
+  const os::PrivateMemory memory(HostReduction::bytes_needed(shape));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < shape.world; ++rank) {
     threads.emplace_back([&, rank] {
-      HostReduction group(rank, shape, memory.bytes(), {}, WaitPolicy::for_ranks(shape.world));
+      HostReduction group(rank, shape, memory.bytes(), {}, os::WaitPolicy::for_ranks(shape.world));
       body(group);
     });
   }
@@ -91,9 +91,9 @@ TEST(HostReduction, OwnersShareAllElements) {
 
 TEST(HostReduction, WhoIsDestroyedIsMissedAtOnce) {
   const HostReduction::Shape shape{.world = 2};
-  const PrivateMemory memory(HostReduction::bytes_needed(shape));
-  HostReduction stays(0, shape, memory.bytes(), {}, WaitPolicy::for_ranks(2));
-  HostReduction(1, shape, memory.bytes(), {}, WaitPolicy::for_ranks(2));
+  const os::PrivateMemory memory(HostReduction::bytes_needed(shape));
+  HostReduction stays(0, shape, memory.bytes(), {}, os::WaitPolicy::for_ranks(2));
+  HostReduction(1, shape, memory.bytes(), {}, os::WaitPolicy::for_ranks(2));
   try {
     stays.barrier(soon(), "test");
     ADD_FAILURE() << "it has come";
@@ -133,8 +133,8 @@ std::string complaint_of(const std::function<void()>& call, ErrorCode code, int 
 }
 
 TEST(HostBarrier, NamesTheRankThatDoesNotCome) {
-  const PrivateMemory memory(HostBarrier::bytes_needed(3));
-  HostBarrier barrier(0, 3, memory.bytes(), {}, WaitPolicy::for_ranks(3));
+  const os::PrivateMemory memory(HostBarrier::bytes_needed(3));
+  HostBarrier barrier(0, 3, memory.bytes(), {}, os::WaitPolicy::for_ranks(3));
   const auto call = [&] { barrier.arrive_and_wait(Deadline::in(30ms), "gradients of step 7"); };
   EXPECT_THAT(complaint_of(call, ErrorCode::timeout, 1),
               ::testing::AllOf(HasSubstr("gradients of step 7"), HasSubstr("1, 2")));
@@ -143,10 +143,10 @@ TEST(HostBarrier, NamesTheRankThatDoesNotCome) {
 }
 
 TEST(HostBarrier, ARankThatLeavesIsMissedAtOnce) {
-  const PrivateMemory memory(HostBarrier::bytes_needed(2));
-  HostBarrier stays(0, 2, memory.bytes(), {}, WaitPolicy::for_ranks(2));
+  const os::PrivateMemory memory(HostBarrier::bytes_needed(2));
+  HostBarrier stays(0, 2, memory.bytes(), {}, os::WaitPolicy::for_ranks(2));
   std::thread other([&] {
-    HostBarrier leaves(1, 2, memory.bytes(), {}, WaitPolicy::for_ranks(2));
+    HostBarrier leaves(1, 2, memory.bytes(), {}, os::WaitPolicy::for_ranks(2));
     leaves.arrive_and_wait(soon(), "first");
     leaves.leave();
   });
@@ -158,15 +158,16 @@ TEST(HostBarrier, ARankThatLeavesIsMissedAtOnce) {
 }
 
 TEST(HostBarrier, ARankWhoseProcessIsKilledIsMissed) {
-  const auto memory = SharedMemory::create(HostBarrier::bytes_needed(2));
+  const auto memory = os::SharedMemory::create(HostBarrier::bytes_needed(2));
   const std::span<std::byte> region(memory.data(), memory.size());
   const pid_t child = ::fork();
   if (child == 0) {
-    HostBarrier barrier(1, 2, region, {}, WaitPolicy::for_ranks(2));
+    HostBarrier barrier(1, 2, region, {}, os::WaitPolicy::for_ranks(2));
     barrier.arrive_and_wait(soon(), "first");
     ::raise(SIGKILL);
   }
-  HostBarrier barrier(0, 2, region, PeerWatch({::getpid(), child}), WaitPolicy::for_ranks(2));
+  HostBarrier barrier(0, 2, region, os::PeerWatch({::getpid(), child}),
+                      os::WaitPolicy::for_ranks(2));
   barrier.arrive_and_wait(soon(), "first");
   EXPECT_THAT(
       complaint_of([&] { barrier.arrive_and_wait(soon(), "second"); }, ErrorCode::peer_lost, 1),
@@ -175,12 +176,12 @@ TEST(HostBarrier, ARankWhoseProcessIsKilledIsMissed) {
 }
 
 TEST(HostBarrier, OfTwoThatDiedTheOneThatHadNotArrivedIsMissed) {
-  const auto memory = SharedMemory::create(HostBarrier::bytes_needed(3));
+  const auto memory = os::SharedMemory::create(HostBarrier::bytes_needed(3));
   const std::span<std::byte> region(memory.data(), memory.size());
   const auto end_after = [&](int rank, bool arrives) {
     const pid_t child = ::fork();
     if (child != 0) return child;
-    HostBarrier barrier(rank, 3, region, {}, WaitPolicy::for_ranks(3));
+    HostBarrier barrier(rank, 3, region, {}, os::WaitPolicy::for_ranks(3));
     if (arrives) {
       EXPECT_THROW(barrier.arrive_and_wait(Deadline::in(0ms), "only"), Error);
     }
@@ -188,8 +189,8 @@ TEST(HostBarrier, OfTwoThatDiedTheOneThatHadNotArrivedIsMissed) {
   };
   const pid_t arrived = end_after(1, true);
   const pid_t missing = end_after(2, false);
-  HostBarrier barrier(0, 3, region, PeerWatch({::getpid(), arrived, missing}),
-                      WaitPolicy::for_ranks(3));
+  HostBarrier barrier(0, 3, region, os::PeerWatch({::getpid(), arrived, missing}),
+                      os::WaitPolicy::for_ranks(3));
   ::waitpid(arrived, nullptr, 0);
   ::waitpid(missing, nullptr, 0);
   EXPECT_THAT(
@@ -198,12 +199,12 @@ TEST(HostBarrier, OfTwoThatDiedTheOneThatHadNotArrivedIsMissed) {
 }
 
 TEST(HostBarrier, ARankThatLeavesIsMissedAlsoWhereAnotherOneIsAwaited) {
-  const PrivateMemory memory(HostBarrier::bytes_needed(3));
-  HostBarrier leaves(2, 3, memory.bytes(), {}, WaitPolicy::for_ranks(3));
+  const os::PrivateMemory memory(HostBarrier::bytes_needed(3));
+  HostBarrier leaves(2, 3, memory.bytes(), {}, os::WaitPolicy::for_ranks(3));
   leaves.leave();
-  HostBarrier stays(0, 3, memory.bytes(), {}, WaitPolicy::for_ranks(3));
+  HostBarrier stays(0, 3, memory.bytes(), {}, os::WaitPolicy::for_ranks(3));
   complaint_of([&] { stays.arrive_and_wait(soon(), "only"); }, ErrorCode::peer_lost, 2);
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collective

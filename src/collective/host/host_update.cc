@@ -4,7 +4,7 @@
 
 #include "base/failpoint.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 // In floats. Small enough that a block of gradients, parameters and two slots stays in a core's own
@@ -91,7 +91,7 @@ void UpdateJournal::restore(int rank, Vectors block) const {
 }
 
 HostUpdate::HostUpdate(HostReduction& group, std::vector<std::span<float>> changing,
-                       const Optimizer& optimizer, std::span<std::byte> journal)
+                       const optimizer::Optimizer& optimizer, std::span<std::byte> journal)
     : group_(group), changing_(std::move(changing)), optimizer_(optimizer), scratch_(kUpdateBlock) {
   if (journal.empty()) return;
   journal_.emplace(group.rank(), journal_shape(group.world(), floats(), changing_.size()), journal);
@@ -137,7 +137,7 @@ void HostUpdate::begin(std::uint64_t number, const UpdateJournal::Plan& plan) {
 }
 
 void HostUpdate::apply(Segment block, std::span<const float> gradients,
-                       const UpdateScalars& scalars) {
+                       const optimizer::UpdateScalars& scalars) {
   failpoint("allreduce.in-update");
   const UpdateJournal::Vectors parts = cut(block);
   if (journal_) journal_->keep(parts);
@@ -188,4 +188,4 @@ std::span<const float> HostUpdate::sum_for(int rank, Segment block,
   return sums;
 }
 
-}  // namespace cohort
+}  // namespace cohort::collective

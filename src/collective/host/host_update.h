@@ -10,7 +10,7 @@
 #include "collective/host/host_reduction.h"
 #include "optimizer/optimizer.h"
 
-namespace cohort {
+namespace cohort::collective {
 
 /// The update of a model that the ranks of one host make together in memory they share, each in the
 /// part it owns, so that a rank may be killed at any instruction and no step stays half made.
@@ -43,7 +43,7 @@ class UpdateJournal {
 
   /// What is needed to make the rest of an update. The same on all ranks.
   struct Plan {
-    UpdateScalars scalars = {};
+    optimizer::UpdateScalars scalars = {};
     /// Every owner's contribution has the summed gradients in the part it owns.
     bool summed = false;
   };
@@ -105,7 +105,7 @@ class HostUpdate {
   /// for all ranks; empty for a rank alone, who has nobody to finish what it began. Everything must
   /// outlive this.
   HostUpdate(HostReduction& group, std::vector<std::span<float>> changing,
-             const Optimizer& optimizer, std::span<std::byte> journal);
+             const optimizer::Optimizer& optimizer, std::span<std::byte> journal);
 
   static std::size_t journal_bytes(int world, std::size_t floats, std::size_t vectors);
 
@@ -125,7 +125,8 @@ class HostUpdate {
   /// Before the first block of update `number`; see UpdateJournal::begin.
   void begin(std::uint64_t number, const UpdateJournal::Plan& plan);
   /// Changes one block. All blocks, in the order of for_each_block(), are one update.
-  void apply(Segment block, std::span<const float> gradients, const UpdateScalars& scalars);
+  void apply(Segment block, std::span<const float> gradients,
+             const optimizer::UpdateScalars& scalars);
 
   /// When this group of ranks is over and nobody else changes anything: where some rank has begun
   /// an update after number `after`, makes what is missing of it, for all ranks, and tells which it
@@ -156,11 +157,11 @@ class HostUpdate {
 
   HostReduction& group_;
   std::vector<std::span<float>> changing_;
-  const Optimizer& optimizer_;
+  const optimizer::Optimizer& optimizer_;
   std::optional<UpdateJournal> journal_;  // None for a rank alone.
   std::vector<float> scratch_;            // One block of sums.
   std::vector<std::span<float>> parts_;   // What cut() returns.
   std::uint64_t bytes_read_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::collective

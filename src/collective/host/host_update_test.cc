@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "os/memory.h"
 
-namespace cohort {
+namespace cohort::collective {
 namespace {
 
 constexpr std::size_t kBlock = 40;
@@ -44,7 +44,7 @@ struct Owned {
 
 TEST(UpdateJournal, TellsWhatIsDone) {
   const UpdateJournal::Shape shape{.world = 2, .block = kBlock, .vectors = 2};
-  const PrivateMemory memory(UpdateJournal::bytes_needed(shape));
+  const os::PrivateMemory memory(UpdateJournal::bytes_needed(shape));
   UpdateJournal first(0, shape, memory.bytes());
   UpdateJournal second(1, shape, memory.bytes());
   EXPECT_EQ(second.progress(0).number, 0U);
@@ -94,8 +94,8 @@ TEST(UpdateJournal, AProcessKilledAnywhereLeavesAnUpdateThatCanBeFinished) {
   const UpdateJournal::Shape shape{.world = 1, .block = kBlock, .vectors = 2};
   Random random(5);
   for (int round = 0; round < 60; ++round) {
-    const auto notes = SharedMemory::create(UpdateJournal::bytes_needed(shape));
-    const auto floats = SharedMemory::create(2 * kFloats * sizeof(float));
+    const auto notes = os::SharedMemory::create(UpdateJournal::bytes_needed(shape));
+    const auto floats = os::SharedMemory::create(2 * kFloats * sizeof(float));
     UpdateJournal journal(0, shape, {notes.data(), notes.size()});
     auto* const values = reinterpret_cast<float*>(floats.data());
     const Owned owned{{values, kFloats}, {values + kFloats, kFloats}};
@@ -124,4 +124,4 @@ TEST(UpdateJournal, AProcessKilledAnywhereLeavesAnUpdateThatCanBeFinished) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::collective

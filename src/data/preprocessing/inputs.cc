@@ -11,7 +11,7 @@
 #include "base/vectorize.h"
 #include "data/preprocessing/targets.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 /// Subtracting before multiplying cannot be fused into one instruction, so the floats are the same
@@ -96,4 +96,4 @@ std::vector<std::string> Vocabulary::names() const {
   return names;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort {
+namespace cohort::data {
 
 /// How a raw row becomes a model's input, for each kind of data: what the loader learned, as a
 /// value, and the functions that apply it. The loaders of training data and everybody who scores
@@ -152,4 +152,4 @@ struct TextInput {
   std::int64_t context = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -59,7 +59,7 @@ OrderedJson targets_json(const Targets& targets) {
 
 using Sizes = std::vector<std::int64_t>;
 
-TableInput read_table_input(const JsonFields& fields, const DataSpec& spec) {
+TableInput read_table_input(const JsonFields& fields, const tensor::DataSpec& spec) {
   TableInput table;
   table.features = fields.texts("features");
   table.target = fields.any_text("target");
@@ -80,13 +80,13 @@ TableInput read_table_input(const JsonFields& fields, const DataSpec& spec) {
   return table;
 }
 
-SparseInput read_sparse_input(const JsonFields& fields, const DataSpec& spec) {
+SparseInput read_sparse_input(const JsonFields& fields, const tensor::DataSpec& spec) {
   const SparseInput sparse{fields.integer("width", 1, 1 << 24)};
   if (spec.input_shape != Sizes{sparse.width}) fields.wrong("width", "is not that of the data");
   return sparse;
 }
 
-ImageInput read_image_input(const JsonFields& fields, const DataSpec& spec) {
+ImageInput read_image_input(const JsonFields& fields, const tensor::DataSpec& spec) {
   ImageInput image;
   image.shape = fields.integers("shape", 1, 1 << 24, 3);
   image.mean = fields.number("mean");
@@ -96,7 +96,7 @@ ImageInput read_image_input(const JsonFields& fields, const DataSpec& spec) {
   return image;
 }
 
-TextInput read_text_input(const JsonFields& fields, const DataSpec& spec) {
+TextInput read_text_input(const JsonFields& fields, const tensor::DataSpec& spec) {
   const Sizes bytes = fields.integers("bytes", 0, 255, 256);
   if (!std::ranges::is_sorted(bytes, std::ranges::less_equal())) {
     fields.wrong("bytes", "does not ascend");
@@ -114,7 +114,7 @@ TextInput read_text_input(const JsonFields& fields, const DataSpec& spec) {
 }
 
 /// Errors of Targets itself (a class twice, one that is no number) become errors of the file.
-Targets read_targets(const JsonFields& fields, const DataSpec& spec) {
+Targets read_targets(const JsonFields& fields, const tensor::DataSpec& spec) {
   if (!spec.classes) {
     const Targets targets = Targets::values(fields.integer("values", 1, 1 << 24));
     if (targets.outputs() != spec.outputs) fields.wrong("values", "is not that of the data");
@@ -149,7 +149,7 @@ OrderedJson to_json(const Preprocessing& preprocessing) {
   return json;
 }
 
-Preprocessing read_preprocessing(const JsonFields& fields, const DataSpec& spec) {
+Preprocessing read_preprocessing(const JsonFields& fields, const tensor::DataSpec& spec) {
   const std::string kind = fields.text("kind");
   if (kind == "text") {
     return {read_text_input(fields, spec), Targets::named({}, false, false)};
@@ -162,4 +162,4 @@ Preprocessing read_preprocessing(const JsonFields& fields, const DataSpec& spec)
   fields.wrong("kind", "is none of plain, table, sparse, image and text");
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

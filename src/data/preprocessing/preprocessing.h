@@ -10,8 +10,10 @@
 #include "tensor/data_spec.h"
 
 namespace cohort {
-
 class JsonFields;
+}  // namespace cohort
+
+namespace cohort::data {
 
 /// Samples that were numbers from the start: generated, or a program's own.
 struct PlainInput {};
@@ -41,6 +43,6 @@ nlohmann::ordered_json to_json(const Preprocessing& preprocessing);
 
 /// The text may be anybody's, so nothing is allocated by a number in it. Throws Error(corrupt) for
 /// what is no preprocessing, or not one whose inputs and outputs are those of `spec`.
-Preprocessing read_preprocessing(const JsonFields& fields, const DataSpec& spec);
+Preprocessing read_preprocessing(const JsonFields& fields, const tensor::DataSpec& spec);
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -14,7 +14,7 @@
 #include "data/load_data.h"
 #include "data/sources/text_files.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 using testing::ElementsAre;
@@ -159,4 +159,4 @@ TEST_F(PreprocessingTest, ARecordWithoutAnEndIsRefusedInLittleMemory) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::data

@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 /// A dense row has so many floats at most: 64 MiB.
@@ -76,4 +76,4 @@ void SparseInput::expand(const SparseRow& row, const RowPlace& place, float* inp
   for (const SparseRow::Entry& entry : row.entries) input[entry.column] = entry.value;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 /// The same columns in the same order, with the target or without: then names need not be unique.
@@ -121,4 +121,4 @@ ColumnMap map_columns(const TableInput& table, const std::vector<std::string>& f
        first.size(), table.width(), table.width() + 1);
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

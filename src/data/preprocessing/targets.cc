@@ -9,7 +9,7 @@
 #include "base/names.h"
 #include "data/datasets.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 /// DataOptions::task has a default that is a task of generated data; left alone it means classes.
@@ -187,4 +187,4 @@ torch::Tensor Targets::convert(const Labels& labels) const {
   return result;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

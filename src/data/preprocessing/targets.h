@@ -11,7 +11,7 @@
 
 #include "data/preprocessing/inputs.h"
 
-namespace cohort {
+namespace cohort::data {
 
 /// What the unknown class is called, where there is one.
 inline constexpr const char* kUnknownName = "<unknown>";
@@ -97,4 +97,4 @@ class Targets {
   std::map<std::string, std::int64_t> ids_by_name_;  ///< Otherwise.
 };
 
-}  // namespace cohort
+}  // namespace cohort::data

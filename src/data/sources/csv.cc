@@ -10,7 +10,7 @@
 #include "data/datasets.h"
 #include "data/sources/text_files.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 /// A file as it was read: numbers are still raw.
@@ -137,4 +137,4 @@ LoadedData load_csv(const DataOptions& options, std::uint64_t seed) {
   return data;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "data/datasets.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 constexpr int kSide = 28;
@@ -156,4 +156,4 @@ std::shared_ptr<const Dataset> make_digits(const DigitOptions& options) {
   return std::make_shared<ByteImages>(pixels, labels);
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

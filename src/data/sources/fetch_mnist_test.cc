@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "os/run_program.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 using testing::AllOf;
@@ -68,14 +68,14 @@ TEST_F(FetchMnist, RefusesWrongFilesAndLeavesNone) {
 }
 
 TEST_F(FetchMnist, RunsAProgramInAFolderWithoutAShell) {
-  run_program({"touch", "a b;c"}, folder_.path(), Deadline::in_seconds(60));
+  os::run_program({"touch", "a b;c"}, folder_.path(), Deadline::in_seconds(60));
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "a b;c"));
 }
 
 TEST_F(FetchMnist, EndsAProgramThatDoesNotEnd) {
   EXPECT_THAT(
       [&] {
-        run_program({"sleep", "600"}, folder_.path(), Deadline::in_seconds(0.05));
+        os::run_program({"sleep", "600"}, folder_.path(), Deadline::in_seconds(0.05));
       },
       ThrowsMessage<Error>(HasSubstr("sleep 600 did not end in time")));
 }
@@ -83,10 +83,10 @@ TEST_F(FetchMnist, EndsAProgramThatDoesNotEnd) {
 TEST_F(FetchMnist, NamesTheSignalThatEndedAProgram) {
   EXPECT_THAT(
       [&] {
-        run_program({"sh", "-c", "kill -9 $$"}, folder_.path(), Deadline::in_seconds(60));
+        os::run_program({"sh", "-c", "kill -9 $$"}, folder_.path(), Deadline::in_seconds(60));
       },
       ThrowsMessage<Error>(HasSubstr("was killed by signal 9")));
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::data

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "data/datasets.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 // Where the job leaves features or classes at 0.
@@ -35,7 +35,7 @@ void check_size(std::int64_t samples, std::int64_t features, std::int64_t classe
 /// Before validation samples are set aside.
 struct Generated {
   std::shared_ptr<const Dataset> samples;
-  DataSpec spec;
+  tensor::DataSpec spec;
 };
 
 /// Images of ten kinds, or fewer; see digits.cc.
@@ -146,4 +146,4 @@ LoadedData load_generated(const DataOptions& options, std::uint64_t seed) {
   return data;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -16,7 +16,7 @@
 #include "data/sampler.h"
 #include "data/sources/mnist_files.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 using testing::AllOf;
@@ -173,4 +173,4 @@ TEST(Sampler, StepsOfAnEpochDoNotOverflow) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::data

@@ -15,7 +15,7 @@
 #include "data/datasets.h"
 #include "data/load_data.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 using testing::HasSubstr;
@@ -255,4 +255,4 @@ TEST_F(GeneratedData, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::data

@@ -14,7 +14,7 @@
 #include "data/preprocessing/inputs.h"
 #include "data/sources/text_files.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 /// The samples become a dense table, so a few bytes of text can ask for any amount of memory. A
@@ -121,4 +121,4 @@ LoadedData load_libsvm(const DataOptions& options, std::uint64_t seed) {
   return data;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -8,7 +8,7 @@
 #include "data/datasets.h"
 #include "data/sources/mnist_files.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 constexpr const char* kDefaultFolder = "data/mnist";
@@ -89,4 +89,4 @@ LoadedData load_mnist(const DataOptions& options, std::uint64_t seed) {
   return data;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

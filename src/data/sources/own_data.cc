@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "data/datasets.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 // Gathering may be slow (files, a network): a look at so many samples, some at a time, is enough to
@@ -68,11 +68,11 @@ Ids ids_of(const Dataset& dataset) {
 }
 
 /// Shapes and types are those of the first sample; only ids need a look at others.
-DataSpec spec_of(const Dataset& dataset, const DataOptions& options) {
+tensor::DataSpec spec_of(const Dataset& dataset, const DataOptions& options) {
   if (dataset.size() < 1) fail(ErrorCode::invalid, "the training set is empty");
   const std::int64_t first = 0;
   const Batch sample = dataset.gather({&first, 1});
-  DataSpec spec;
+  tensor::DataSpec spec;
   spec.input_shape = sample.input.sizes().slice(1).vec();
   spec.tokens = is_ids(sample.input);
   spec.classes = is_ids(sample.target);
@@ -110,4 +110,4 @@ LoadedData load_own_data(const DataOptions& options, std::uint64_t seed) {
   return data;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

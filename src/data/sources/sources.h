@@ -7,7 +7,7 @@
 
 #include "data/load_data.h"
 
-namespace cohort {
+namespace cohort::data {
 
 /// Where samples come from: a function for each kind of data, named in the table of load_data.cc,
 /// and digits that two of them draw. docs/data.md describes every kind.
@@ -52,4 +52,4 @@ struct DigitOptions {
 /// stretched, slanted and shaky, on a noisy ground. Scaled like MNIST's too.
 std::shared_ptr<const Dataset> make_digits(const DigitOptions& options);
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "data/datasets.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 /// A text as samples, which are cut out of it when they are gathered; they do not overlap.
@@ -115,4 +115,4 @@ LoadedData load_text(const DataOptions& options, std::uint64_t) {
   return data;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

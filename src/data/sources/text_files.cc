@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "data/preprocessing/inputs.h"
 
-namespace cohort {
+namespace cohort::data {
 namespace {
 
 /// Read at once, at least.
@@ -162,4 +162,4 @@ bool CsvReader::quoted_field(std::string& field) {
   return true;
 }
 
-}  // namespace cohort
+}  // namespace cohort::data

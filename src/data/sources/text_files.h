@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::data {
 
 /// Text files of any size, read in little memory: a window that moves over the file, and on top of
 /// it readers of lines and of CSV records. Each is for one thread.
@@ -98,4 +98,4 @@ class CsvReader {
 /// not text, and what is written of it later would not be what was read.
 void check_no_nul(std::string_view text, const std::string& file, std::int64_t line);
 
-}  // namespace cohort
+}  // namespace cohort::data

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "collective/sum_kernel.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 std::span<float> as_floats(std::span<std::byte> bytes) {
@@ -49,7 +49,7 @@ PutResult Box::put(const Parcel& parcel, WhenFull when) {
       fail(ErrorCode::invalid, "a message of {} bytes cannot be added to one of {}",
            parcel.message.size(), sum.size());
     }
-    add_to(as_floats(sum), as_floats(parcel.message));
+    collective::add_to(as_floats(sum), as_floats(parcel.message));
   } else {
     std::ranges::copy(parcel.message, room_.begin());
     line_->bytes = parcel.message.size();
@@ -72,4 +72,4 @@ std::optional<Box::Taken> Box::take() {
                               .rates = line_->rates});
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

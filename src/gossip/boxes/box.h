@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-namespace cohort {
+namespace cohort::gossip {
 
 /// What one worker sends another: a message, and what goes with it. The message is its owner's; a
 /// box copies it.
@@ -110,4 +110,4 @@ struct alignas(64) Box::Line {
   std::uint64_t bytes;
 };
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -12,25 +12,25 @@
 #include "gossip/boxes/boxes_test_support.h"
 #include "os/memory.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 const std::vector<float> kFloats = {1, 2};
 
 // Ranks that are forked processes.
-class ForkedEngine : public ForwardingEngine, public SharedRegions {
+class ForkedEngine : public transport::ForwardingEngine, public transport::SharedRegions {
  public:
-  ForkedEngine(InprocHub& hub, int rank, const SharedMemory& memory)
-      : ForwardingEngine(hub.engine(rank)), memory_(memory) {}
+  ForkedEngine(transport::InprocHub& hub, int rank, const os::SharedMemory& memory)
+      : transport::ForwardingEngine(hub.engine(rank)), memory_(memory) {}
 
-  SharedRegions* shared_regions() override { return this; }
-  PeerWatch watch() override { return {}; }
+  transport::SharedRegions* shared_regions() override { return this; }
+  os::PeerWatch watch() override { return {}; }
   std::span<std::byte> region(std::size_t bytes, Deadline) override {
     return {memory_.data(), bytes};
   }
 
  private:
-  const SharedMemory& memory_;
+  const os::SharedMemory& memory_;
 };
 
 constexpr int kProcesses = 3;
@@ -55,15 +55,15 @@ double send_and_take(PeerBoxes& boxes, int rank) {
 }
 
 TEST(SharedBoxes, LoseNoWeightBetweenProcesses) {
-  const SharedMemory memory = SharedMemory::create(1 << 16);
-  const SharedMemory results = SharedMemory::create(4096);
+  const os::SharedMemory memory = os::SharedMemory::create(1 << 16);
+  const os::SharedMemory results = os::SharedMemory::create(4096);
   auto* weights = reinterpret_cast<double*>(results.data());
   const PeerBoxesOptions options{
       .topology = Topology::all,
       .message_bytes = 64,
       .claims = {.work = {.parts = kProcesses}, .end_step = kProcessSteps}};
-  MemoryStore store;
-  InprocHub hub(kProcesses);
+  cluster::MemoryStore store;
+  transport::InprocHub hub(kProcesses);
   std::vector<pid_t> children;
   for (int rank = 0; rank < kProcesses; ++rank) {
     children.push_back(::fork());
@@ -93,4 +93,4 @@ TEST(SharedBoxes, LoseNoWeightBetweenProcesses) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -15,7 +15,7 @@
 
 #include "os/memory.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 using ::testing::ElementsAre;
@@ -33,7 +33,7 @@ Floats floats_of(const Box::Taken& taken) {
 }
 
 struct OneBox {
-  PrivateMemory memory{Box::bytes_needed(4 * sizeof(float))};
+  os::PrivateMemory memory{Box::bytes_needed(4 * sizeof(float))};
   Box box{memory.bytes()};
 };
 
@@ -94,7 +94,7 @@ TEST(Box, RefusesWhatDoesNotFitAndStaysUsable) {
 TEST(Box, LosesAndTearsNothingBetweenThreads) {
   constexpr std::size_t kFloats = 64;
   constexpr int kPuts = 20'000;
-  PrivateMemory memory(Box::bytes_needed(kFloats * sizeof(float)));
+  os::PrivateMemory memory(Box::bytes_needed(kFloats * sizeof(float)));
   Box sender(memory.bytes());
   Box receiver(memory.bytes());
   std::atomic<bool> done = false;
@@ -122,7 +122,7 @@ TEST(Box, LosesAndTearsNothingBetweenThreads) {
 
 TEST(Box, OneWhoDiesWhileReadingHarmsNobodyElse) {
   const std::size_t size = Box::bytes_needed(sizeof(float));
-  const SharedMemory memory = SharedMemory::create(2 * size);
+  const os::SharedMemory memory = os::SharedMemory::create(2 * size);
   Box to_dead({memory.data(), size});
   Box to_living({memory.data() + size, size});
   ASSERT_TRUE(to_dead.put(parcel(1, {1}), WhenFull::replace));
@@ -140,4 +140,4 @@ TEST(Box, OneWhoDiesWhileReadingHarmsNobodyElse) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -13,15 +13,15 @@
 #include "transport/engine_test_support.h"
 #include "transport/inproc/inproc.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 /// The boxes of all ranks, in this process.
 struct BoxesGroup {
   BoxesGroup(bool shared, int world, const PeerBoxesOptions& options)
       : hub(world), boxes(static_cast<std::size_t>(world)) {
     run(world, [&](int rank) {
-      std::unique_ptr<Engine> engine = hub.engine(rank);
-      if (!shared) engine = std::make_unique<ApartEngine>(std::move(engine));
+      std::unique_ptr<transport::Engine> engine = hub.engine(rank);
+      if (!shared) engine = std::make_unique<transport::ApartEngine>(std::move(engine));
       boxes[static_cast<std::size_t>(rank)] = make_peer_boxes(options, *engine, store);
     });
   }
@@ -42,8 +42,8 @@ struct BoxesGroup {
     }
   }
 
-  InprocHub hub;
-  MemoryStore store;
+  transport::InprocHub hub;
+  cluster::MemoryStore store;
   std::vector<std::unique_ptr<PeerBoxes>> boxes;
 };
 
@@ -57,4 +57,4 @@ inline bool eventually(const std::function<bool()>& look) {
   return true;
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/integers.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 /// Between two looks at the boxes and the count.
@@ -26,13 +26,13 @@ std::string lost_key(const SettleOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<PeerBoxes> make_peer_boxes(const PeerBoxesOptions& options, Engine& engine,
-                                           Store& store) {
+std::unique_ptr<PeerBoxes> make_peer_boxes(const PeerBoxesOptions& options,
+                                           transport::Engine& engine, cluster::Store& store) {
   if (engine.shared_regions() != nullptr) return make_shared_boxes(options, engine);
   return make_remote_boxes(options, engine, store);
 }
 
-void settle(PeerBoxes& boxes, Store& store, const SettleOptions& options,
+void settle(PeerBoxes& boxes, cluster::Store& store, const SettleOptions& options,
             const std::function<void()>& take_arrived) {
   std::int64_t settled = 0;
   for (bool counted = false; settled < options.world;) {
@@ -60,4 +60,4 @@ void settle(PeerBoxes& boxes, Store& store, const SettleOptions& options,
   take_arrived();  // What came between the last look and the last worker's word.
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

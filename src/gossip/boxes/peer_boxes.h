@@ -13,7 +13,7 @@
 #include "gossip/topology.h"
 #include "transport/engine.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 /// Boxes, parcels, and who may write what.
 ///
@@ -95,18 +95,19 @@ struct PeerBoxesOptions {
 
 /// Boxes in memory that all share where the engine has some, remote ones otherwise. All workers
 /// call it together.
-std::unique_ptr<PeerBoxes> make_peer_boxes(const PeerBoxesOptions& options, Engine& engine,
-                                           Store& store);
+std::unique_ptr<PeerBoxes> make_peer_boxes(const PeerBoxesOptions& options,
+                                           transport::Engine& engine, cluster::Store& store);
 
 /// Boxes in a region that all workers of one host share. The engine must outlive them.
-std::unique_ptr<PeerBoxes> make_shared_boxes(const PeerBoxesOptions& options, Engine& engine);
+std::unique_ptr<PeerBoxes> make_shared_boxes(const PeerBoxesOptions& options,
+                                             transport::Engine& engine);
 
 /// Boxes between workers that share no memory: every worker has the boxes for what it receives in
 /// its own memory, and an RpcServer that fills them, whose address it tells in the store. To every
 /// peer one call at a time is under way, and one more parcel may wait, combined as WhenFull says.
 /// Rank 0 counts the claims.
-std::unique_ptr<PeerBoxes> make_remote_boxes(const PeerBoxesOptions& options, Engine& engine,
-                                             Store& store);
+std::unique_ptr<PeerBoxes> make_remote_boxes(const PeerBoxesOptions& options,
+                                             transport::Engine& engine, cluster::Store& store);
 
 struct SettleOptions {
   std::string key;  ///< In the store; another one each time.
@@ -122,7 +123,7 @@ struct SettleOptions {
 /// everybody takes once more. A worker that finds a peer lost makes the count negative, so that all
 /// others give up with the same words at once. Throws Error(peer_lost) when a peer is gone,
 /// Error(timeout) when not all have come before the deadline.
-void settle(PeerBoxes& boxes, Store& store, const SettleOptions& options,
+void settle(PeerBoxes& boxes, cluster::Store& store, const SettleOptions& options,
             const std::function<void()>& take_arrived);
 
-}  // namespace cohort
+}  // namespace cohort::gossip

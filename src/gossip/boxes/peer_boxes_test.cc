@@ -12,7 +12,7 @@
 #include "gossip/boxes/remote_message.h"
 #include "rpc/rpc.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 using ::testing::HasSubstr;
@@ -112,15 +112,15 @@ TEST_P(EveryKindOfBoxes, WorkForOneWorkerAlone) {
   EXPECT_FALSE(group.of(0).lost_peer());
 }
 
-std::vector<std::pair<std::int64_t, int>> pieces(const WorkLeft& work) {
+std::vector<std::pair<std::int64_t, int>> pieces(const cluster::WorkLeft& work) {
   std::vector<std::pair<std::int64_t, int>> all;
-  for (const Claim& claim : work.again) all.emplace_back(claim.step, claim.part);
+  for (const cluster::Claim& claim : work.again) all.emplace_back(claim.step, claim.part);
   return all;
 }
 
 TEST_P(EveryKindOfBoxes, KnowWhatIsLeftToDo) {
   using Pieces = std::vector<std::pair<std::int64_t, int>>;
-  const WorkLeft work{.next = 7, .parts = 2, .again = {{1, 1}, {2, 0}}};
+  const cluster::WorkLeft work{.next = 7, .parts = 2, .again = {{1, 1}, {2, 0}}};
   BoxesGroup group(GetParam(), 3, {.message_bytes = 64, .claims = {work, 5}});
   EXPECT_EQ(pieces(group.of(0).claims().left()), (Pieces{{1, 1}, {2, 0}}));
   EXPECT_EQ(whole_steps(group.of(2).claims().left()), 1);
@@ -136,7 +136,7 @@ TEST_P(EveryKindOfBoxes, KnowWhatIsLeftToDo) {
   EXPECT_EQ(pieces(group.of(0).claims().left()), (Pieces{{1, 1}, {3, 1}, {4, 0}}));
   EXPECT_EQ(group.of(0).claims().left().next, 9);
   // Who asks another knows what that one said last.
-  const WorkLeft told = group.of(2).claims().left();
+  const cluster::WorkLeft told = group.of(2).claims().left();
   EXPECT_THAT(pieces(told), ::testing::IsSupersetOf(Pieces{{1, 1}, {3, 1}}));
   group.of(2).claims().done();
   EXPECT_THAT(pieces(group.of(2).claims().left()),
@@ -194,8 +194,8 @@ TEST(RemoteBoxes, SayThatTheOneWhoCountsIsGone) {
 
 TEST(RemoteBoxes, RefuseCallsThatAreNotTheirs) {
   BoxesGroup group(false, 3, {.topology = Topology::ring, .message_bytes = 64});
-  RpcClient client(group.store.get("gossip/address/1", Deadline::in_seconds(60)));
-  const auto refused = [&](const MessageParts& parts) {
+  rpc::RpcClient client(group.store.get("gossip/address/1", Deadline::in_seconds(60)));
+  const auto refused = [&](const rpc::MessageParts& parts) {
     try {
       client.call(parts, Deadline::in_seconds(60));
       return false;
@@ -216,4 +216,4 @@ TEST(RemoteBoxes, RefuseCallsThatAreNotTheirs) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 // A peer answers when the parcel is in its box, which may be a step of its training later; nobody
@@ -58,7 +58,7 @@ void OutgoingBox::advance() {
 
 void OutgoingBox::finish_call() {
   try {
-    const Bytes& answer = call_->wait();
+    const rpc::Bytes& answer = call_->wait();
     if (!pinging_) returned_ += read_put_reply(answer).returned;
   } catch (const Error& error) {
     lost_ = true;
@@ -83,19 +83,19 @@ void OutgoingBox::start_call() {
   start({bytes_of(header_), travelling_->message()});
 }
 
-void OutgoingBox::start(const MessageParts& parts) {
+void OutgoingBox::start(const rpc::MessageParts& parts) {
   call_ = client_.start(parts, Deadline::in(options_.timeout * kPatience));
 }
 
 IncomingBoxes::IncomingBoxes(const std::vector<int>& senders, std::size_t message_bytes) {
   for (const int sender : senders) {
     Slot& slot = slots_[sender];
-    slot.memory = PrivateMemory(Box::bytes_needed(message_bytes));
+    slot.memory = os::PrivateMemory(Box::bytes_needed(message_bytes));
     slot.box = Box(slot.memory.bytes());
   }
 }
 
-void IncomingBoxes::put(const RemoteHeader& header, std::unique_ptr<RpcCall>& call) {
+void IncomingBoxes::put(const RemoteHeader& header, std::unique_ptr<rpc::RpcCall>& call) {
   const auto found = slots_.find(header.from);
   if (found == slots_.end()) {
     fail(ErrorCode::corrupt, "rank {} does not send to this rank in this topology", header.from);
@@ -115,7 +115,7 @@ std::optional<Box::Taken> IncomingBoxes::take(int sender) {
 }
 
 /// Answers the call if the parcel is in the box now.
-bool IncomingBoxes::try_put(Box& box, const RemoteHeader& header, RpcCall& call) {
+bool IncomingBoxes::try_put(Box& box, const RemoteHeader& header, rpc::RpcCall& call) {
   const auto message = call.request().subspan(sizeof(RemoteHeader));
   const Parcel parcel{
       .weight = header.weight, .message = message, .age = header.age, .rates = header.rates};
@@ -137,4 +137,4 @@ void IncomingBoxes::put_held(Slot& slot) {
   slot.held.reset();
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

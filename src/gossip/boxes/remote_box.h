@@ -13,7 +13,7 @@
 #include "os/memory.h"
 #include "rpc/rpc.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 /// The two ends of a box between workers that share no memory.
 ///
@@ -71,11 +71,11 @@ class OutgoingBox {
   Box& waiting() { return boxes_[waiting_]; }
   void finish_call();
   void start_call();
-  void start(const MessageParts& parts);
+  void start(const rpc::MessageParts& parts);
 
   Options options_;
-  RpcClient client_;
-  PrivateMemory memory_;
+  rpc::RpcClient client_;
+  os::PrivateMemory memory_;
   std::array<Box, 2> boxes_;
   std::size_t waiting_ = 0;            // Which of the two; the other one travels, or is empty.
   WhenFull when_ = WhenFull::replace;  // Of the last put().
@@ -85,7 +85,7 @@ class OutgoingBox {
   Clock::time_point next_ping_ = Clock::time_point::min();
   RemoteHeader header_;  // Of the call under way, which reads it where it is.
   std::optional<Box::Taken> travelling_;
-  std::unique_ptr<RpcClient::Pending> call_;  // Last: it reads what stands above.
+  std::unique_ptr<rpc::RpcClient::Pending> call_;  // Last: it reads what stands above.
 };
 
 /// The receiver's end of all boxes to one worker. Threads of its server put, its own thread takes.
@@ -96,23 +96,23 @@ class IncomingBoxes {
   IncomingBoxes(const std::vector<int>& senders, std::size_t message_bytes);
 
   /// Answers the call, or keeps it. Throws Error, and leaves the call, where it cannot be put.
-  void put(const RemoteHeader& header, std::unique_ptr<RpcCall>& call);
+  void put(const RemoteHeader& header, std::unique_ptr<rpc::RpcCall>& call);
 
   /// As in PeerBoxes; lets in what is held.
   std::optional<Box::Taken> take(int sender);
 
  private:
   struct Slot {
-    PrivateMemory memory;
+    os::PrivateMemory memory;
     Box box;
-    std::unique_ptr<RpcCall> held;  // A put that found no room; at most one, see above.
+    std::unique_ptr<rpc::RpcCall> held;  // A put that found no room; at most one, see above.
   };
 
-  static bool try_put(Box& box, const RemoteHeader& header, RpcCall& call);
+  static bool try_put(Box& box, const RemoteHeader& header, rpc::RpcCall& call);
   void put_held(Slot& slot);
 
   std::map<int, Slot> slots_;  // By sender; none is added later.
   std::mutex mutex_;           // Guards every `held`.
 };
 
-}  // namespace cohort
+}  // namespace cohort::gossip

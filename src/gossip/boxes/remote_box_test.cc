@@ -11,11 +11,11 @@
 
 #include "gossip/boxes/boxes_test_support.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 /// A call that never was on a network. Answers and failures are counted in `answered` and `failed`.
-class FakeCall : public RpcCall {
+class FakeCall : public rpc::RpcCall {
  public:
   struct Counts {
     std::atomic<int> answered = 0;
@@ -30,7 +30,7 @@ class FakeCall : public RpcCall {
   }
 
   std::span<const std::byte> request() const override { return request_; }
-  void reply(const MessageParts& parts, std::function<void()>) override {
+  void reply(const rpc::MessageParts& parts, std::function<void()>) override {
     ASSERT_EQ(parts.size(), 1U);
     counts_.returned = counts_.returned + read_put_reply(parts[0]).returned;
     ++counts_.answered;
@@ -38,7 +38,7 @@ class FakeCall : public RpcCall {
   void fail(const Error&) override { ++counts_.failed; }
 
  private:
-  Bytes request_;
+  rpc::Bytes request_;
   Counts& counts_;
 };
 
@@ -58,7 +58,7 @@ struct OneReceiver {
   FakeCall::Counts counts;
 
   void put(const RemoteHeader& header, float value) {
-    std::unique_ptr<RpcCall> call = std::make_unique<FakeCall>(header, value, counts);
+    std::unique_ptr<rpc::RpcCall> call = std::make_unique<FakeCall>(header, value, counts);
     boxes.put(header, call);
   }
 };
@@ -124,4 +124,4 @@ TEST(IncomingBoxes, LoseNoWeightBetweenThreads) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::gossip

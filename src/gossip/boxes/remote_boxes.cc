@@ -2,7 +2,7 @@
 #include "gossip/boxes/remote_box.h"
 #include "gossip/boxes/remote_message.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 std::string key_of(int rank) {
@@ -16,14 +16,14 @@ std::string key_of(int rank) {
 /// send would never find out otherwise. A worker hears nothing of those that only send to it.
 class RemoteBoxes : public PeerBoxes {
  public:
-  RemoteBoxes(const PeerBoxesOptions& options, Engine& engine, Store& store)
+  RemoteBoxes(const PeerBoxesOptions& options, transport::Engine& engine, cluster::Store& store)
       : world_(engine.world()),
         counter_memory_(ClaimCounter::bytes_needed(engine.world())),
         counter_(counter_memory_.bytes(), engine.world(), options.claims),
         incoming_(sources_of(options.topology, engine.rank(), engine.world()),
                   options.message_bytes),
         server_(std::in_place, engine.address().empty() ? "unix" : engine.address() + ":0",
-                [this](std::unique_ptr<RpcCall> call) { handle(std::move(call)); }) {
+                [this](std::unique_ptr<rpc::RpcCall> call) { handle(std::move(call)); }) {
     store.set(key_of(engine.rank()), server_->address());
     const auto deadline = options.timeout.deadline();
     for (const int peer : targets_of(options.topology, engine.rank(), engine.world())) {
@@ -98,7 +98,7 @@ class RemoteBoxes : public PeerBoxes {
 
  private:
   // On a thread of the server.
-  void handle(std::unique_ptr<RpcCall> call) {
+  void handle(std::unique_ptr<rpc::RpcCall> call) {
     called_bytes_ += call->request().size();
     try {
       const RemoteHeader header = read_header(call->request());
@@ -127,20 +127,20 @@ class RemoteBoxes : public PeerBoxes {
   }
 
   int world_;
-  PrivateMemory counter_memory_;
+  os::PrivateMemory counter_memory_;
   ClaimCounter counter_;                         // Used on rank 0.
   std::atomic<std::uint64_t> called_bytes_ = 0;  // Of all requests to the server.
   IncomingBoxes incoming_;
   std::map<int, OutgoingBox> outgoing_;  // By receiver.
   std::unique_ptr<Claims> claims_;
-  std::optional<RpcServer> server_;  // Last, so that it ends before what it uses goes.
+  std::optional<rpc::RpcServer> server_;  // Last, so that it ends before what it uses goes.
 };
 
 }  // namespace
 
-std::unique_ptr<PeerBoxes> make_remote_boxes(const PeerBoxesOptions& options, Engine& engine,
-                                             Store& store) {
+std::unique_ptr<PeerBoxes> make_remote_boxes(const PeerBoxesOptions& options,
+                                             transport::Engine& engine, cluster::Store& store) {
   return std::make_unique<RemoteBoxes>(options, engine, store);
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

@@ -9,7 +9,7 @@
 #include "base/fail.h"
 #include "gossip/boxes/box.h"
 
-namespace cohort {
+namespace cohort::gossip {
 
 /// What workers that share no memory say to each other. Every call begins with a RemoteHeader of 48
 /// bytes; numbers are little-endian, as they are in memory.
@@ -94,4 +94,4 @@ std::span<const std::byte> bytes_of(const Plain& plain) {
   return std::as_bytes(std::span<const Plain, 1>(&plain, 1));
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

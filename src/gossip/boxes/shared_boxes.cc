@@ -4,7 +4,7 @@
 
 #include "gossip/boxes/peer_boxes.h"
 
-namespace cohort {
+namespace cohort::gossip {
 namespace {
 
 /// The region, made by the engine and laid out alike by every worker:
@@ -23,7 +23,7 @@ struct alignas(64) Presence {
 /// ended; that is asked of the kernel, so nobody has to send anything to find out.
 class SharedBoxes : public PeerBoxes {
  public:
-  SharedBoxes(const PeerBoxesOptions& options, Engine& engine)
+  SharedBoxes(const PeerBoxesOptions& options, transport::Engine& engine)
       : rank_(engine.rank()),
         world_(engine.world()),
         region_(make_region(options, engine)),
@@ -91,7 +91,8 @@ class SharedBoxes : public PeerBoxes {
   std::uint64_t bytes_received() const override { return received_; }
 
  private:
-  static std::span<std::byte> make_region(const PeerBoxesOptions& options, Engine& engine) {
+  static std::span<std::byte> make_region(const PeerBoxesOptions& options,
+                                          transport::Engine& engine) {
     std::size_t boxes = 0;
     for (int from = 0; from < engine.world(); ++from) {
       boxes += targets_of(options.topology, from, engine.world()).size();
@@ -105,7 +106,7 @@ class SharedBoxes : public PeerBoxes {
   int rank_;
   int world_;
   std::span<std::byte> region_;
-  PeerWatch watch_;
+  os::PeerWatch watch_;
   ClaimCounter counter_;
   std::unique_ptr<Claims> claims_;
   std::span<Presence> workers_;
@@ -119,8 +120,9 @@ class SharedBoxes : public PeerBoxes {
 
 }  // namespace
 
-std::unique_ptr<PeerBoxes> make_shared_boxes(const PeerBoxesOptions& options, Engine& engine) {
+std::unique_ptr<PeerBoxes> make_shared_boxes(const PeerBoxesOptions& options,
+                                             transport::Engine& engine) {
   return std::make_unique<SharedBoxes>(options, engine);
 }
 
-}  // namespace cohort
+}  // namespace cohort::gossip

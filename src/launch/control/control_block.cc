@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 namespace {
 
@@ -85,4 +85,4 @@ ControlBlock::~ControlBlock() {
   ::munmap(header_, bytes_);
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

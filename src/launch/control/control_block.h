@@ -10,7 +10,7 @@
 #include "launch/control/slots.h"
 #include "launch/control/view_register.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 /// The control channel between a launcher and its tasks, be they processes or threads. All that one
 /// tells the other goes through it:
@@ -68,7 +68,7 @@ class ControlBlock {
   // ---- orders
 
   /// The newest group; its workers go on in it. See ViewRegister.
-  void publish(const View& view) { view_.write(view); }
+  void publish(const cluster::View& view) { view_.write(view); }
   const ViewRegister& view() const { return view_; }
 
   /// There will be no group with this worker; to be said before publish().
@@ -193,4 +193,4 @@ class ControlBlock {
   std::byte* losses_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

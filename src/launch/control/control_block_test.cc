@@ -7,7 +7,7 @@
 #include <numeric>
 #include <thread>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 TEST(CommonStop, IsAfterTheFurthestStepThatSomebodyMakes) {
@@ -54,4 +54,4 @@ TEST(CommonStop, IsTheSameForAllWhateverTheTiming) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

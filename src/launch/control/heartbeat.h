@@ -14,7 +14,7 @@
 // (Heartbeat), and that the launcher looks at (Pulse). Because the thread does nothing else, a long
 // step is not taken for a death; only a process that is stopped or gone falls silent.
 
-namespace cohort {
+namespace cohort::launch {
 
 /// The task's end: while it lives its task gives the sign. `task` outlives it.
 class Heartbeat {
@@ -56,4 +56,4 @@ class Pulse {
   Clock::time_point last_;  // When the count was first seen as it is.
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

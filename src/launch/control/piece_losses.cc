@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 /// Whether the pieces have all rows of their step.
@@ -84,4 +84,4 @@ std::optional<StepLoss> DueLosses::next(std::span<const std::int64_t> held, bool
   return result;
 }
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -23,7 +23,7 @@
 // next chief finds what the last one had read but not written. (The user of it all is
 // train/loop/step_log.h.)
 
-namespace cohort {
+namespace cohort::launch {
 
 /// What a worker says of a piece of a step that it has made.
 struct PieceLoss {
@@ -126,4 +126,4 @@ class DueLosses {
   std::map<std::int64_t, Pieces> steps_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

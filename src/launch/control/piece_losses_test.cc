@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 /// Of a step of 8 rows in 2 pieces.
@@ -170,4 +170,4 @@ TEST_F(LossQueueTest, RefusesWhatItHasNoRoomForAndGoesOnWhenItHas) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -23,7 +23,7 @@
 // announces the others last (`awaited_generation` after `ready_step`). Plain ones (results, texts
 // of errors) are defined only once an atomic one says so, and do not change any more then.
 
-namespace cohort {
+namespace cohort::launch {
 
 /// Copies as much of `text` as fits, always terminated.
 inline void put_text(std::span<char> target, const std::string& text) {
@@ -98,7 +98,7 @@ struct TaskSlot {
 struct WorkerSlot : TaskSlot {
   /// The group it waits for, having left the one before or being new; 0: none. With it, the steps
   /// its model has seen, or -1 where it has no state.
-  std::atomic<std::int64_t> awaited_epoch{0};
+  std::atomic<std::int64_t> awaited_generation{0};
   std::atomic<std::int64_t> ready_step{-1};
   std::atomic<bool> finished{false};  ///< It has trained to the end.
   Activity activity;
@@ -122,7 +122,7 @@ struct WorkerSlot : TaskSlot {
 /// What a parameter server reports.
 struct ServerReport {
   std::uint64_t version = 0;
-  PushCounts counts;
+  server::PushCounts counts;
 };
 
 struct ServerSlot : TaskSlot {
@@ -131,4 +131,4 @@ struct ServerSlot : TaskSlot {
   ServerReport report;
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

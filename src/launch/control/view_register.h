@@ -9,7 +9,7 @@
 #include "cluster/membership.h"
 #include "os/shared_wait.h"
 
-namespace cohort {
+namespace cohort::launch {
 
 /// The newest group of workers, in memory that a launcher and its workers share: the launcher
 /// writes it, workers wait for it. Zeroed memory is one without a group.
@@ -29,18 +29,18 @@ class ViewRegister {
   explicit ViewRegister(std::byte* memory) : memory_(memory) {}
 
   /// Only one process writes, groups of growing generations, of at most `max_workers`.
-  void write(const View& view) const;
+  void write(const cluster::View& view) const;
 
   /// Epoch 0: there was none yet.
-  View read() const;
+  cluster::View read() const;
 
   /// The newest group once its generation is at least `generation`; nothing when the deadline
   /// passes before.
-  std::optional<View> wait_for(std::int64_t generation, Deadline deadline) const;
+  std::optional<cluster::View> wait_for(std::int64_t generation, Deadline deadline) const;
 
  private:
   struct Head {
-    SharedEvent written;
+    os::SharedEvent written;
     std::atomic<std::uint64_t> count;  ///< Odd while a group is being written.
     std::atomic<std::int64_t> generation;
     std::atomic<std::int64_t> closing;
@@ -51,9 +51,9 @@ class ViewRegister {
   std::atomic<std::int32_t>* workers() const {
     return reinterpret_cast<std::atomic<std::int32_t>*>(memory_ + sizeof(Head));
   }
-  std::optional<View> try_read() const;
+  std::optional<cluster::View> try_read() const;
 
   std::byte* memory_ = nullptr;
 };
 
-}  // namespace cohort
+}  // namespace cohort::launch

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -22,13 +22,13 @@ class ViewRegisterTest : public testing::Test {
 
 TEST_F(ViewRegisterTest, HasNoGroupAtFirst) {
   ASSERT_LE(ViewRegister::bytes_needed(kMostWorkers), memory_.size());
-  EXPECT_EQ(views_.read(), View());
+  EXPECT_EQ(views_.read(), cluster::View());
   EXPECT_EQ(views_.wait_for(1, Deadline::in(1ms)), std::nullopt);
 }
 
 TEST_F(ViewRegisterTest, GivesTheNewestGroup) {
-  const View first{.generation = 1, .workers = {3, 0, 7}};
-  const View second{.generation = 2, .workers = {7}, .closing = true};
+  const cluster::View first{.generation = 1, .workers = {3, 0, 7}};
+  const cluster::View second{.generation = 2, .workers = {7}, .closing = true};
   views_.write(first);
   EXPECT_EQ(views_.wait_for(1, Deadline::in(1ms)), first);
   views_.write(second);
@@ -41,7 +41,7 @@ TEST_F(ViewRegisterTest, GivesTheNewestGroup) {
 TEST_F(ViewRegisterTest, IsNeverAMixtureOfTwoGroups) {
   constexpr std::int64_t kGroups = 20'000;
   const auto group = [](std::int64_t generation) {
-    View view{.generation = generation, .closing = generation % 2 == 0};
+    cluster::View view{.generation = generation, .closing = generation % 2 == 0};
     view.workers.assign(static_cast<std::size_t>(1 + generation % kMostWorkers),
                         static_cast<int>(generation));
     return view;
@@ -62,4 +62,4 @@ TEST_F(ViewRegisterTest, IsNeverAMixtureOfTwoGroups) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::launch

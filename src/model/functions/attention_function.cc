@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 using torch::Tensor;
@@ -99,4 +99,4 @@ Tensor attend(const Tensor& qkv, std::int64_t heads, bool causal) {
   return AttentionFunction::apply(qkv, heads, causal);
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

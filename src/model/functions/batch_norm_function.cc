@@ -15,7 +15,7 @@
 #include "model/functions/functions.h"
 #include "tensor/step_context.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 using torch::Tensor;
@@ -156,7 +156,7 @@ void combine_channels(const ChannelLayout& layout, const float* gradient, const 
 /// By the stepper's function, which leads to the strategy (tensor/step_context.h). Where there is
 /// none, this worker's numbers are all there are.
 void sum_over_workers(Doubles& values) {
-  const auto& sum = step_context().sum_over_workers;
+  const auto& sum = tensor::step_context().sum_over_workers;
   if (sum) sum(values);
 }
 
@@ -281,4 +281,4 @@ Tensor global_batch_norm(const Tensor& input, const BatchNormTensors& tensors) {
   return BatchNormFunction::apply(input, tensors.weight, tensors.bias, tensors);
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

@@ -9,7 +9,7 @@
 #include "model/functions/functions.h"
 #include "tensor/step_context.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 using torch::Tensor;
@@ -105,7 +105,7 @@ TEST_P(BatchNorm, WorkersTogetherEqualOneProcess) {
     std::vector<std::jthread> workers;
     for (std::size_t w = 0; w < parts.size(); ++w) {
       workers.emplace_back([&, w] {
-        step_context().sum_over_workers = [&](std::span<double> values) { sum(values); };
+        tensor::step_context().sum_over_workers = [&](std::span<double> values) { sum(values); };
         const auto begin = begins[w], count = begins[w + 1] - begins[w];
         parts[w] = run(values.narrow(0, begin, count), output_grad.narrow(0, begin, count), ours);
       });
@@ -139,4 +139,4 @@ TEST(BatchNormFunction, KeepsTheVarianceOfValuesFarFromZero) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::model

@@ -11,7 +11,7 @@
 #include "base/vectorize.h"
 #include "tensor/step_context.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 using torch::Tensor;
@@ -63,7 +63,7 @@ struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
 }  // namespace
 
 DropoutMask DropoutMask::of_this_step(const std::string& layer_number, double p) {
-  const auto& context = step_context();
+  const auto& context = tensor::step_context();
   std::uint64_t key = mix(context.seed, static_cast<std::uint64_t>(context.step));
   for (const char letter : layer_number) key = mix(key, static_cast<std::uint64_t>(letter));
   return {key, context.first_row, p};
@@ -88,4 +88,4 @@ Tensor drop_elements(const Tensor& input, const DropoutMask& mask) {
   return DropoutFunction::apply(input, static_cast<std::int64_t>(mask.key), mask.first_row, mask.p);
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

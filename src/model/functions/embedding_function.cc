@@ -7,7 +7,7 @@
 
 #include "tensor/table_rows.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 using torch::Tensor;
@@ -28,7 +28,7 @@ struct TableFunction : torch::autograd::Function<TableFunction> {
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {
     const auto saved = context->get_saved_variables();
     const Tensor gradient = gradients[0].contiguous();
-    TableRows::of(saved[0])->add_gradients(
+    tensor::TableRows::of(saved[0])->add_gradients(
         ids_of(saved[1]), {gradient.data_ptr<float>(), static_cast<std::size_t>(gradient.numel())});
     return {Tensor(), Tensor()};
   }
@@ -37,11 +37,11 @@ struct TableFunction : torch::autograd::Function<TableFunction> {
 }  // namespace
 
 Tensor apply_embedding(const Tensor& ids, const Tensor& weight) {
-  TableRows* table = TableRows::of(weight);
+  tensor::TableRows* table = tensor::TableRows::of(weight);
   if (table == nullptr) return at::embedding(weight, ids);
   const Tensor whole = ids.contiguous();
   table->need(ids_of(whole));
   return TableFunction::apply(weight, whole);
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-namespace cohort {
+namespace cohort::model {
 
 inline void expect_close(const torch::Tensor& got, const torch::Tensor& want,
                          double tolerance = 1e-5) {
@@ -46,4 +46,4 @@ inline void expect_same_function(const TensorFunction& got, const TensorFunction
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

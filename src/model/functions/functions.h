@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace cohort {
+namespace cohort::model {
 
 /// Cohort's own differentiable operators. Each is here because it was measured to be faster than
 /// torch's, or because several workers need it; everything else layers call in torch itself.
@@ -87,4 +87,4 @@ struct DropoutMask {
 /// DropoutMask::apply_to with its gradient.
 torch::Tensor drop_elements(const torch::Tensor& input, const DropoutMask& mask);
 
-}  // namespace cohort
+}  // namespace cohort::model

@@ -7,7 +7,7 @@
 #include "tensor/gradient_sink.h"
 #include "tensor/step_context.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 using torch::Tensor;
@@ -18,8 +18,8 @@ struct LinearCase {
 };
 
 /// apply_linear() has two ways, and both must pass.
-StepContext travelling(bool travel) {
-  StepContext context;
+tensor::StepContext travelling(bool travel) {
+  tensor::StepContext context;
   context.gradients_travel = travel;
   return context;
 }
@@ -28,7 +28,7 @@ class Linear : public testing::TestWithParam<std::tuple<LinearCase, bool>> {};
 
 TEST_P(Linear, EqualsTorch) {
   const auto& [one, travel] = GetParam();
-  const StepScope way(travelling(travel));
+  const tensor::StepScope way(travelling(travel));
   const bool relu = one.relu;
   const Leaves leaves = {random_leaf(one.input, 1), random_leaf({7, 5}, 2), random_leaf({7}, 3)};
   expect_same_function([&](const Leaves& l) { return apply_linear(l[0], l[1], l[2], relu); },
@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Bool()));
 
 class LinearFunction : public testing::TestWithParam<bool> {
-  const StepScope way_{travelling(GetParam())};
+  const tensor::StepScope way_{travelling(GetParam())};
 };
 
 INSTANTIATE_TEST_SUITE_P(Ways, LinearFunction, testing::Bool(), [](const auto& test) {
@@ -78,8 +78,8 @@ TEST_P(LinearFunction, WritesGradientsToSinksAndThenAdds) {
   const auto once = value_and_gradients(
       [&](const Leaves& l) { return torch::linear(input, l[0], l[1]); }, {weight, bias});
 
-  GradientSink weight_sink(weight, torch::full({7, 5}, 1e9F));
-  GradientSink bias_sink(bias, torch::full({7}, 1e9F));
+  tensor::GradientSink weight_sink(weight, torch::full({7, 5}, 1e9F));
+  tensor::GradientSink bias_sink(bias, torch::full({7}, 1e9F));
   for (int pass = 1; pass <= 2; ++pass) {
     const auto output = apply_linear(input, weight, bias);
     torch::manual_seed(99);
@@ -96,7 +96,7 @@ TEST_P(LinearFunction, WritesGradientsToSinksAndThenAdds) {
 }
 
 TEST(TravellingLinear, MakesTheParametersGradientsBeforeTheInputs) {
-  const StepScope way(travelling(true));
+  const tensor::StepScope way(travelling(true));
   std::string order;
   const auto note = [&](const Tensor& tensor, const std::string& name) {
     tensor.register_hook([&order, name](const Tensor&) { order += name; });
@@ -176,7 +176,8 @@ TEST(AttentionFunction, CausalDoesNotSeeTheFuture) {
 }
 
 DropoutMask mask_at(std::int64_t step, std::int64_t first_row, const std::string& layer = "3") {
-  const StepScope scope({.seed = 7, .step = step, .first_row = first_row, .sum_over_workers = {}});
+  const tensor::StepScope scope(
+      {.seed = 7, .step = step, .first_row = first_row, .sum_over_workers = {}});
   return DropoutMask::of_this_step(layer, 0.3);
 }
 
@@ -216,4 +217,4 @@ TEST(Dropout, GradientUsesTheSameMask) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::model

@@ -14,7 +14,7 @@
 #include "tensor/gradient_sink.h"
 #include "tensor/step_context.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 using torch::Tensor;
@@ -55,7 +55,7 @@ Tensor product_gradient(const Tensor& gradient, const Tensor& result) {
 /// The gradient of the weight. Goes to its sink where it has one (or the two factors do, where the
 /// sink keeps those); nothing is returned then, and autograd has nothing to add or to keep.
 Tensor weight_gradient(const Tensor& weight, const Tensor& gradient, const Tensor& input) {
-  auto* sink = GradientSink::of(weight);
+  auto* sink = tensor::GradientSink::of(weight);
   if (sink == nullptr) return at::mm(gradient.t(), input);
   if (sink->keeps_factors()) {
     sink->add_factors(gradient, input);
@@ -72,7 +72,7 @@ Tensor weight_gradient(const Tensor& weight, const Tensor& gradient, const Tenso
 
 /// The gradient of the bias, likewise.
 Tensor bias_gradient(const Tensor& bias, const Tensor& gradient) {
-  auto* sink = GradientSink::of(bias);
+  auto* sink = tensor::GradientSink::of(bias);
   if (sink == nullptr) return gradient.sum(0);
   Tensor place = sink->view();
   if (sink->beta_for_write() == 0) {
@@ -163,8 +163,9 @@ Tensor apply_travelling_linear(const Tensor& input, const Tensor& weight, const 
 }  // namespace
 
 Tensor apply_linear(const Tensor& input, const Tensor& weight, const Tensor& bias, bool relu) {
-  if (step_context().gradients_travel) return apply_travelling_linear(input, weight, bias, relu);
+  if (tensor::step_context().gradients_travel)
+    return apply_travelling_linear(input, weight, bias, relu);
   return LinearFunction::apply(input, weight, optional(bias), relu);
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

@@ -9,7 +9,7 @@
 #include "base/vectorize.h"
 #include "model/functions/functions.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 using torch::Tensor;
@@ -189,4 +189,4 @@ Tensor max_pool_2x2(const Tensor& images, bool relu) {
   return MaxPoolFunction::apply(images, relu);
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

@@ -11,7 +11,7 @@
 #include "model/layers/layer.h"
 #include "tensor/gradient_sink.h"
 
-namespace cohort {
+namespace cohort::model {
 
 /// The layers that other layers are built of; those that nobody else needs are classes of their own
 /// .cc files. They have torch's names, numbers and first weights.
@@ -33,7 +33,7 @@ class LinearLayer : public Layer {
  private:
   bool relu_ = false;
   /// Tells strategies that the gradient of `weight` is a product; in force while the layer lives.
-  std::optional<ProductMark> product_;
+  std::optional<tensor::ProductMark> product_;
 };
 
 /// torch::nn::Conv2d with square strides and paddings. In window_layers.cc.
@@ -97,4 +97,4 @@ class LayerSequence : public Layer {
   std::vector<std::shared_ptr<Layer>> running_;  ///< What is left after fuse_layers().
 };
 
-}  // namespace cohort
+}  // namespace cohort::model

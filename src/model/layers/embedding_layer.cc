@@ -4,7 +4,7 @@
 #include "model/layers/layer.h"
 #include "tensor/table_rows.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 /// A learned vector for each token, plus one for each position where asked. With `sparse` the table
@@ -34,10 +34,10 @@ class EmbeddingLayer : public Layer {
  private:
   torch::Tensor weight_;
   torch::Tensor positions_;
-  std::optional<TableMark> table_;  ///< Of weight_, where it is sparse.
+  std::optional<tensor::TableMark> table_;  ///< Of weight_, where it is sparse.
 };
 
-void plan_embedding(LayerPlan& layer, const DataSpec& spec) {
+void plan_embedding(LayerPlan& layer, const tensor::DataSpec& spec) {
   if (!layer.input.tokens) {
     fail_layer(layer, "it needs tokens (ids), but gets {} floats; it suits data of kind text",
                to_string(layer.input));
@@ -65,4 +65,4 @@ LayerType embedding_type() {
       "embedding", {"out", "vocabulary", "positions", "sparse"}, plan_embedding, build_embedding};
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

@@ -2,7 +2,7 @@
 
 #include "base/names.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 /// In the order in which messages list them.
@@ -38,4 +38,4 @@ const std::vector<std::string>& layer_keys(const std::string& type) {
   return layer_type(type).keys;
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

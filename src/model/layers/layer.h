@@ -8,7 +8,7 @@
 
 #include "model/layers/layer_plan.h"
 
-namespace cohort {
+namespace cohort::model {
 
 /// A layer that is built: one input, one output, both with the samples along dimension 0, of which
 /// there may be none (a worker without rows runs its layers too, since batch norm talks to the
@@ -43,7 +43,7 @@ struct LayerType {
 
   /// Checks options and input shape, fills defaults in and sets the output shape (which is the
   /// input's before the call). Throws by fail_layer().
-  void (*plan)(LayerPlan& layer, const DataSpec& spec);
+  void (*plan)(LayerPlan& layer, const tensor::DataSpec& spec);
 
   /// The layer with fresh weights. What it is given has been through plan().
   std::shared_ptr<Layer> (*build)(const LayerPlan& layer);
@@ -75,4 +75,4 @@ LayerType embedding_type();
 LayerType residual_type();
 LayerType transformer_type();
 
-}  // namespace cohort
+}  // namespace cohort::model

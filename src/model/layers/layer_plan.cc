@@ -9,7 +9,7 @@
 #include "base/memory_room.h"
 #include "model/layers/layer.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 /// Four tebibytes of floats: of a sample on its way, or of weights.
@@ -33,7 +33,7 @@ std::int64_t weights_of(const std::vector<LayerPlan>& layers) {
 
 /// The last layer must give what the loss compares with the targets: an output for each class or
 /// value; of text one at every position.
-void check_end(const Shape& end, const DataSpec& spec) {
+void check_end(const Shape& end, const tensor::DataSpec& spec) {
   Shape wanted{{spec.outputs}, false};
   if (spec.tokens) wanted.sizes = {spec.input_shape.at(0), spec.outputs};
   if (end == wanted) return;
@@ -76,7 +76,7 @@ void require_positive(const LayerPlan& layer, const char* key, std::int64_t valu
 }
 
 std::vector<LayerPlan> plan_layers(const std::vector<LayerOptions>& layers, const Shape& input,
-                                   const DataSpec& spec, const std::string& prefix) {
+                                   const tensor::DataSpec& spec, const std::string& prefix) {
   std::vector<LayerPlan> plans;
   Shape shape = input;
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -94,7 +94,8 @@ std::vector<LayerPlan> plan_layers(const std::vector<LayerOptions>& layers, cons
   return plans;
 }
 
-std::vector<LayerPlan> plan_network(const std::vector<LayerOptions>& layers, const DataSpec& spec) {
+std::vector<LayerPlan> plan_network(const std::vector<LayerOptions>& layers,
+                                    const tensor::DataSpec& spec) {
   if (layers.empty()) {
     fail(ErrorCode::invalid, "the model's list of layers is empty; it needs at least one layer");
   }
@@ -106,4 +107,4 @@ std::vector<LayerPlan> plan_network(const std::vector<LayerOptions>& layers, con
   return plans;
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

@@ -12,7 +12,7 @@
 #include "base/fail.h"
 #include "tensor/data_spec.h"
 
-namespace cohort {
+namespace cohort::model {
 
 struct LayerType;
 
@@ -61,12 +61,13 @@ struct LayerPlan {
 /// Follows the shape of a sample through `layers`; `prefix` goes before their numbers. Throws
 /// Error(invalid) naming the layer that cannot take what it gets.
 std::vector<LayerPlan> plan_layers(const std::vector<LayerOptions>& layers, const Shape& input,
-                                   const DataSpec& spec, const std::string& prefix = "");
+                                   const tensor::DataSpec& spec, const std::string& prefix = "");
 
 /// The whole network: from the data's inputs to what the loss compares with its targets. Throws
 /// Error(invalid) as plan_layers does, for an empty list and where the network does not end in what
 /// the data has to predict; Error(no_space) where its weights are more than the machine's memory.
-std::vector<LayerPlan> plan_network(const std::vector<LayerOptions>& layers, const DataSpec& spec);
+std::vector<LayerPlan> plan_network(const std::vector<LayerOptions>& layers,
+                                    const tensor::DataSpec& spec);
 
 // For the plan functions of the types of layers:
 
@@ -89,4 +90,4 @@ void require_embedded(const LayerPlan& layer);
 void require_positive(const LayerPlan& layer, const char* key, std::int64_t value,
                       const char* hint);
 
-}  // namespace cohort
+}  // namespace cohort::model

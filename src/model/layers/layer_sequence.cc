@@ -1,6 +1,6 @@
 #include "model/layers/basic_layers.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 /// The same function with fewer passes over memory. Results and gradients stay what they were:
@@ -49,4 +49,4 @@ bool LayerSequence::output_may_be_overwritten() const {
   return !running_.empty() && running_.back()->output_may_be_overwritten();
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

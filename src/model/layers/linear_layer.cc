@@ -1,7 +1,7 @@
 #include "model/functions/functions.h"
 #include "model/layers/basic_layers.h"
 
-namespace cohort {
+namespace cohort::model {
 
 // Torch's own module draws the first weights, so that they are torch's. The mark is set only where
 // it is known how many rows of the factors a sample brings (ProductMark in tensor/gradient_sink.h).
@@ -25,7 +25,7 @@ bool LinearLayer::absorb_relu_after() {
 namespace {
 
 /// Without `out` it is the last layer: as many outputs as there are classes or values to predict.
-void plan_linear(LayerPlan& layer, const DataSpec& spec) {
+void plan_linear(LayerPlan& layer, const tensor::DataSpec& spec) {
   require_embedded(layer);
   if (!layer.input.is_flat() && !layer.input.is_sequence()) {
     fail_layer(layer, "it needs a flat input, but gets {}; put a flatten layer before it",
@@ -51,4 +51,4 @@ LayerType linear_type() {
   return {"linear", {"out", "bias"}, plan_linear, build_linear};
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

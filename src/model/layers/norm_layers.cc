@@ -3,7 +3,7 @@
 #include "model/functions/functions.h"
 #include "model/layers/layer.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 /// torch::nn::BatchNorm1d and 2d; in training with the statistics of all workers' batches together,
@@ -48,7 +48,7 @@ class LayerNormLayer : public Layer {
   torch::Tensor bias_;
 };
 
-void plan_batch_norm(LayerPlan& layer, const DataSpec&) {
+void plan_batch_norm(LayerPlan& layer, const tensor::DataSpec&) {
   if (!layer.input.is_image() && !layer.input.is_flat()) {
     fail_layer(layer, "it needs an image or a flat input, but gets {}; layernorm suits sequences",
                to_string(layer.input));
@@ -59,7 +59,7 @@ std::shared_ptr<Layer> build_batch_norm(const LayerPlan& layer) {
   return std::make_shared<BatchNormLayer>(layer.input.sizes[0]);
 }
 
-void plan_layer_norm(LayerPlan& layer, const DataSpec&) {
+void plan_layer_norm(LayerPlan& layer, const tensor::DataSpec&) {
   require_embedded(layer);
 }
 
@@ -80,4 +80,4 @@ LayerType layernorm_type() {
   return {"layernorm", {}, plan_layer_norm, build_layer_norm};
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

@@ -1,6 +1,6 @@
 #include "model/layers/basic_layers.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 /// branch(input) + input; where the shapes differ, branch(input) + projection(input). The
@@ -60,7 +60,7 @@ std::shared_ptr<Layer> make_projection(const Shape& from, const Shape& to) {
                                            .bias(false));
 }
 
-void plan_residual(LayerPlan& layer, const DataSpec& spec) {
+void plan_residual(LayerPlan& layer, const tensor::DataSpec& spec) {
   if (layer.options.layers.empty()) {
     fail_layer(layer, "it needs layers = [ … ], the branch that is added to its input");
   }
@@ -89,4 +89,4 @@ LayerType residual_type() {
   return {"residual", {"layers"}, plan_residual, build_residual};
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

@@ -3,7 +3,7 @@
 #include "model/functions/functions.h"
 #include "model/layers/basic_layers.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 using torch::Tensor;
@@ -36,11 +36,11 @@ class FlattenLayer : public Layer {
   std::int64_t features_;
 };
 
-void plan_elementwise(LayerPlan& layer, const DataSpec&) {
+void plan_elementwise(LayerPlan& layer, const tensor::DataSpec&) {
   require_embedded(layer);
 }
 
-void plan_flatten(LayerPlan& layer, const DataSpec&) {
+void plan_flatten(LayerPlan& layer, const tensor::DataSpec&) {
   require_embedded(layer);
   layer.output.sizes = {layer.input.elements()};
 }
@@ -54,7 +54,7 @@ std::shared_ptr<Layer> build_flatten(const LayerPlan& layer) {
   return std::make_shared<FlattenLayer>(layer.output.sizes[0]);
 }
 
-void plan_dropout(LayerPlan& layer, const DataSpec&) {
+void plan_dropout(LayerPlan& layer, const tensor::DataSpec&) {
   require_embedded(layer);
   check_dropout_share(layer, 0.5);
 }
@@ -97,4 +97,4 @@ LayerType dropout_type() {
   return {"dropout", {"p"}, plan_dropout, build_dropout};
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

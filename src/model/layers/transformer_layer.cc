@@ -1,7 +1,7 @@
 #include "model/functions/functions.h"
 #include "model/layers/basic_layers.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 /// A pre-norm transformer block: x += attention(norm(x)); x += mlp(norm(x)), where
@@ -58,7 +58,7 @@ class TransformerLayer : public Layer {
   std::shared_ptr<DropoutLayer> attention_dropout_, mlp_dropout_;
 };
 
-void plan_transformer(LayerPlan& layer, const DataSpec&) {
+void plan_transformer(LayerPlan& layer, const tensor::DataSpec&) {
   require_embedded(layer);
   if (!layer.input.is_sequence()) {
     fail_layer(layer, "it needs a sequence (positions x features), but gets {}",
@@ -85,4 +85,4 @@ LayerType transformer_type() {
   return {"transformer", {"heads", "causal", "p"}, plan_transformer, build_transformer};
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

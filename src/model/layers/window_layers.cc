@@ -2,7 +2,7 @@
 #include "model/functions/functions.h"
 #include "model/layers/basic_layers.h"
 
-namespace cohort {
+namespace cohort::model {
 namespace {
 
 /// Fails unless the layer gets an image.
@@ -32,7 +32,7 @@ void slide_window(LayerPlan& layer, std::int64_t channels) {
                         (width - options.kernel) / options.stride + 1};
 }
 
-void plan_conv2d(LayerPlan& layer, const DataSpec&) {
+void plan_conv2d(LayerPlan& layer, const tensor::DataSpec&) {
   require_image(layer);
   auto& options = layer.options;
   require_positive(layer, "out", options.out, "it is the number of channels to make, 1 or more");
@@ -93,13 +93,13 @@ void plan_pool(LayerPlan& layer) {
   slide_window(layer, layer.input.sizes[0]);
 }
 
-void plan_max(LayerPlan& layer, const DataSpec&) {
+void plan_max(LayerPlan& layer, const tensor::DataSpec&) {
   require_image(layer);
   if (layer.options.kernel == 0) layer.options.kernel = 2;
   plan_pool(layer);
 }
 
-void plan_average(LayerPlan& layer, const DataSpec&) {
+void plan_average(LayerPlan& layer, const tensor::DataSpec&) {
   require_image(layer);
   if (layer.options.kernel == 0) {
     if (layer.input.sizes[1] != layer.input.sizes[2]) {
@@ -144,4 +144,4 @@ LayerType avgpool_type() {
   return {"avgpool", {"kernel", "stride", "padding"}, plan_average, build_pool<AvgPoolLayer>};
 }
 
-}  // namespace cohort
+}  // namespace cohort::model

@@ -8,7 +8,7 @@
 #include "base/failpoint.h"
 #include "server/client/server_client_state.h"
 
-namespace cohort {
+namespace cohort::server {
 
 namespace {
 
@@ -74,7 +74,7 @@ UnansweredPush ServerClient::State::bytes_of(const Exchange& push) {
     request.header.again_worker = options.worker;
     add_push(push, state);
     request.pieces = push.pieces;
-    Bytes& bytes = all.emplace_back();
+    rpc::Bytes& bytes = all.emplace_back();
     write_request(bytes, request);
     const auto rest = state.encoder ? request.encoded
                                     : std::as_bytes(std::span(state.part_of(floats.outgoing())));
@@ -142,7 +142,7 @@ ExchangeReply ServerClient::State::collect(const Exchange& exchange) {
     all.dropped = all.dropped || header.dropped;
     all.held_seconds = std::max(all.held_seconds, header.held_seconds);
     if (server == 0 && exchange.claim && !header.claim_end) {
-      all.claim = Claim{.step = header.claim_step, .part = header.claim_part};
+      all.claim = cluster::Claim{.step = header.claim_step, .part = header.claim_part};
     }
   });
   return all;
@@ -224,4 +224,4 @@ void ServerClient::pull_rows(std::size_t table, std::span<const std::uint32_t> r
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

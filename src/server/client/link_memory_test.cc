@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "server/server_test_support.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 struct LinkCase {
@@ -91,4 +91,4 @@ INSTANTIATE_TEST_SUITE_P(All, Links,
                          });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

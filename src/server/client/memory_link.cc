@@ -4,7 +4,7 @@
 #include "server/client/server_link.h"
 #include "server/wire/door.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 // Half of the side memory at first; it grows when a message does not fit.
@@ -17,12 +17,12 @@ class MemoryLink : public ServerLink {
  public:
   MemoryLink(const MemoryLinkOptions& options, Deadline deadline)
       : options_(options),
-        door_memory_(SharedMemory::attach(options.address.door)),
+        door_memory_(os::SharedMemory::attach(options.address.door)),
         door_(door_memory_),
         slot_(door_.slot(options.worker)),
         watch_(watch_server(options.address)),
-        wait_(WaitPolicy::for_ranks(options.servers + static_cast<int>(door_.slots().size()),
-                                    options.cores)),
+        wait_(os::WaitPolicy::for_ranks(options.servers + static_cast<int>(door_.slots().size()),
+                                        options.cores)),
         posted_(slot_.posted.load(std::memory_order_relaxed)) {
     greet(kFirstHalf, deadline);
   }
@@ -78,20 +78,20 @@ class MemoryLink : public ServerLink {
 
   /// Tells the server which memory is this worker's.
   void greet(std::size_t half_bytes, Deadline deadline) {
-    side_ = SharedMemory::create(2 * ((half_bytes + 63) / 64 * 64));
+    side_ = os::SharedMemory::create(2 * ((half_bytes + 63) / 64 * 64));
     options_.hello.side_path = side_.path();
     greet_server(options_.address.rpc, header_from(options_.generation, options_.worker),
                  options_.hello, deadline);
   }
 
   MemoryLinkOptions options_;
-  SharedMemory door_memory_;
+  os::SharedMemory door_memory_;
   Door door_;
   DoorSlot& slot_;
-  PeerWatch watch_;
-  SharedWait wait_;
+  os::PeerWatch watch_;
+  os::SharedWait wait_;
   std::uint32_t posted_;  // A link of this worker before this one may have posted some.
-  SharedMemory side_;
+  os::SharedMemory side_;
   std::vector<std::byte> message_;
   std::vector<RowsWanted> wanted_;
   LinkTraffic traffic_;
@@ -103,4 +103,4 @@ std::unique_ptr<ServerLink> make_memory_link(const MemoryLinkOptions& options, D
   return std::make_unique<MemoryLink>(options, deadline);
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -9,13 +9,13 @@
 #include "rpc/rpc.h"
 #include "server/client/server_link.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 /// What is pulled is no larger than what is pushed, but for a few numbers; with rows a reply may
 /// have more.
 std::size_t largest_reply(const RpcLinkOptions& options) {
-  return RpcOptions().max_message_bytes + options.outgoing.size_bytes();
+  return rpc::RpcOptions().max_message_bytes + options.outgoing.size_bytes();
 }
 
 /// Everything travels by gRPC. A request whose server cannot be reached is made again until its
@@ -28,7 +28,7 @@ class RpcLink : public ServerLink {
         watch_(watch_server(options.address)),
         client_(options.address.rpc, {.max_message_bytes = largest_reply(options)}),
         number_(std::uint64_t{std::random_device()()} << 32) {
-    if (address_.host != host_id()) return;
+    if (address_.host != cluster::host_id()) return;
     greet_server(address_.rpc, header_from(options.generation, options.worker), {.pid = ::getpid()},
                  deadline);
   }
@@ -78,15 +78,15 @@ class RpcLink : public ServerLink {
 
   const ServerAddress address_;
   const std::span<const float> outgoing_;
-  PeerWatch watch_;
-  RpcClient client_;
+  os::PeerWatch watch_;
+  rpc::RpcClient client_;
   std::uint64_t number_;  // Starts anywhere, so that a worker's second link repeats none.
-  Bytes message_;
-  MessageParts parts_;
+  rpc::Bytes message_;
+  rpc::MessageParts parts_;
   std::vector<RowsWanted> wanted_;
   std::size_t reply_bytes_ = 0;  // About so many.
   bool may_try_again_ = false;
-  std::unique_ptr<RpcClient::Pending> pending_;
+  std::unique_ptr<rpc::RpcClient::Pending> pending_;
 };
 
 }  // namespace
@@ -95,4 +95,4 @@ std::unique_ptr<ServerLink> make_rpc_link(const RpcLinkOptions& options, Deadlin
   return std::make_unique<RpcLink>(options, deadline);
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

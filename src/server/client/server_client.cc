@@ -10,11 +10,11 @@
 #include "server/wire/shard_shape.h"
 #include "server/wire/wire.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 /// Waits for each until it has appeared.
-std::vector<ServerAddress> find_servers(const ClientOptions& options, Store& store) {
+std::vector<ServerAddress> find_servers(const ClientOptions& options, cluster::Store& store) {
   std::vector<ServerAddress> found;
   for (int server = 0; server < options.servers; ++server) {
     found.push_back(server_address_from(store.get(server_key(server), options.timeout.deadline())));
@@ -27,15 +27,15 @@ std::vector<ServerAddress> find_servers(const ClientOptions& options, Store& sto
 WorkerFloats::WorkerFloats(std::size_t count, bool shared) : count_(count) {
   const std::size_t bytes = 2 * whole_lines(count) * sizeof(float) + sizeof(float);
   if (shared) {
-    shared_ = SharedMemory::create(bytes);
+    shared_ = os::SharedMemory::create(bytes);
   } else {
-    private_ = PrivateMemory(bytes);
+    private_ = os::PrivateMemory(bytes);
   }
   floats_ = {reinterpret_cast<float*>(shared ? shared_.data() : private_.bytes().data()),
              2 * whole_lines(count)};
 }
 
-ServerClient::State::State(const ClientOptions& options_, Store& store)
+ServerClient::State::State(const ClientOptions& options_, cluster::Store& store)
     : options(options_),
       addresses(find_servers(options_, store)),
       floats(options_.dense, any_of_this_host()) {
@@ -43,7 +43,7 @@ ServerClient::State::State(const ClientOptions& options_, Store& store)
 }
 
 bool ServerClient::State::shares_memory(const ServerAddress& address) const {
-  return options.share_memory && address.host == host_id();
+  return options.share_memory && address.host == cluster::host_id();
 }
 
 bool ServerClient::State::any_of_this_host() const {
@@ -60,7 +60,7 @@ void ServerClient::State::add_server(int server) {
   if (compresses(options.compression) && state.shape.dense > 0) add_codecs(state, server);
   try {
     state.link = make_link(address, state);
-    state.calls = std::make_unique<RpcClient>(address.rpc);
+    state.calls = std::make_unique<rpc::RpcClient>(address.rpc);
   } catch (const Error& error) {
     throw error.with_context(fmt::format("parameter server {}", server));
   }
@@ -92,19 +92,19 @@ std::unique_ptr<ServerLink> ServerClient::State::make_link(const ServerAddress& 
 
 /// The seed tells apart workers and servers, so that what codecs draw at random is nobody else's.
 void ServerClient::State::add_codecs(ServerState& state, int server) const {
-  const CodecShape shape{.count = state.shape.dense, .matrices = state.shape.matrices};
+  const compression::CodecShape shape{.count = state.shape.dense, .matrices = state.shape.matrices};
   const std::uint64_t seed = options.seed +
                              1000003ULL * static_cast<std::uint64_t>(options.worker) +
                              static_cast<std::uint64_t>(server);
-  state.encoder = std::make_unique<ErrorFeedback>(
-      make_codec(options.compression, shape, seed), shape.count,
-      ErrorFeedback::Options{.keep_rest = options.compression.error_feedback,
-                             .momentum = options.momentum});
-  state.decoder = make_codec(options.compression, shape, seed);
+  state.encoder = std::make_unique<compression::ErrorFeedback>(
+      compression::make_codec(options.compression, shape, seed), shape.count,
+      compression::ErrorFeedback::Options{.keep_rest = options.compression.error_feedback,
+                                          .momentum = options.momentum});
+  state.decoder = compression::make_codec(options.compression, shape, seed);
   state.change.resize(shape.count);
 }
 
-ServerClient::ServerClient(const ClientOptions& options, Store& store)
+ServerClient::ServerClient(const ClientOptions& options, cluster::Store& store)
     : state_(std::make_unique<State>(options, store)) {}
 
 ServerClient::~ServerClient() {
@@ -143,7 +143,7 @@ void ServerClient::close() noexcept {
     try {
       if (state_->failure) {
         // A request may still be under way, and what it refers to stays as it is.
-        Bytes message;
+        rpc::Bytes message;
         write_request(message, goodbye);
         state.calls->call({message}, Deadline::in(kGoodbye));
         continue;
@@ -156,4 +156,4 @@ void ServerClient::close() noexcept {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -15,18 +15,18 @@
 #include "server/client/exchange.h"
 #include "server/wire/shard_shape.h"
 
-namespace cohort {
+namespace cohort::server {
 
 struct ClientOptions {
   int worker = 0;
   int servers = 1;
   std::int64_t generation = 0;  ///< Of the membership; servers refuse requests of another one.
   std::size_t dense = 0;        ///< Floats of the model outside tables.
-  std::vector<MatrixShape> matrices = {};  ///< Within them.
+  std::vector<compression::MatrixShape> matrices = {};  ///< Within them.
   using Table = TableSize;
   std::vector<Table> tables = {};
   CompressionOptions compression;
-  WorkerMomentum momentum = {};  ///< Of ErrorFeedback.
+  compression::WorkerMomentum momentum = {};  ///< Of ErrorFeedback.
   std::uint64_t seed = 0;
   bool share_memory = true;  ///< With servers of this host; otherwise everything goes by gRPC.
   int cores = 1;             ///< That the local ranks may use.
@@ -45,7 +45,7 @@ struct ServerModel {
   Part dense = {};
   std::vector<Part> tables = {};  ///< Whole, as ClientOptions::tables.
   std::uint64_t version = 0;      ///< Updates made so far; of several servers the smallest.
-  WorkLeft work = {};             ///< Where work is handed out.
+  cluster::WorkLeft work = {};    ///< Where work is handed out.
 };
 
 /// What the two ends of compressed messages remember of them, as far as it is one worker's; empty
@@ -56,8 +56,8 @@ struct LinkMemory {
   std::vector<float> velocity = {};  ///< See ErrorFeedback.
   std::vector<float> has = {};       ///< The parameters that the servers know the worker to have.
   struct Codecs {
-    CodecMemory worker = {};  ///< Of what is pushed,
-    CodecMemory server = {};  ///< and of what is pulled.
+    compression::CodecMemory worker = {};  ///< Of what is pushed,
+    compression::CodecMemory server = {};  ///< and of what is pulled.
     bool operator==(const Codecs&) const = default;
   };
   std::vector<Codecs> codecs = {};  ///< By server.
@@ -82,7 +82,7 @@ struct LinkMemory {
 class ServerClient {
  public:
   /// Finds the servers through the store. All workers do so.
-  ServerClient(const ClientOptions& options, Store& store);
+  ServerClient(const ClientOptions& options, cluster::Store& store);
   ~ServerClient();
 
   /// Whether the servers have a model already, from before this group of workers was formed.
@@ -138,4 +138,4 @@ class ServerClient {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

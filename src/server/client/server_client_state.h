@@ -16,7 +16,7 @@
 #include "server/wire/door.h"
 #include "server/wire/model_message.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// Outgoing floats, then incoming ones, where all servers of this host can reach them; or in memory
 /// of this process where none can.
@@ -30,8 +30,8 @@ class WorkerFloats {
 
  private:
   std::size_t count_;
-  SharedMemory shared_;
-  PrivateMemory private_;
+  os::SharedMemory shared_;
+  os::PrivateMemory private_;
   std::span<float> floats_;
 };
 
@@ -40,15 +40,15 @@ struct ServerState {
   ShardShape shape;             ///< Its part of the model,
   std::size_t dense_begin = 0;  ///< whose dense floats begin here in the whole.
   std::unique_ptr<ServerLink> link = {};
-  std::unique_ptr<RpcClient> calls = {};        ///< For what is said only now and then.
-  std::unique_ptr<ErrorFeedback> encoder = {};  ///< With compression.
-  std::unique_ptr<Codec> decoder = {};
+  std::unique_ptr<rpc::RpcClient> calls = {};  ///< For what is said only now and then.
+  std::unique_ptr<compression::ErrorFeedback> encoder = {};  ///< With compression.
+  std::unique_ptr<compression::Codec> decoder = {};
   std::vector<float> change = {};  ///< That a pulled message says.
   std::uint64_t version = 0;       ///< Of what was pulled last.
   std::uint64_t heard = 0;         ///< That the server said it has.
   bool has_pulled = false;
-  Request request = {};            ///< Of the exchange that is under way, or was last.
-  SharedMemory model_memory = {};  ///< Where this host's server writes a model that is read.
+  Request request = {};                ///< Of the exchange that is under way, or was last.
+  os::SharedMemory model_memory = {};  ///< Where this host's server writes a model that is read.
 
   std::span<float> part_of(std::span<float> all) const {
     return all.subspan(dense_begin, shape.dense);
@@ -57,7 +57,7 @@ struct ServerState {
 
 /// Shared by server_client.cc (construction, end), exchange.cc and server_model.cc.
 struct ServerClient::State {
-  State(const ClientOptions& options, Store& store);
+  State(const ClientOptions& options, cluster::Store& store);
 
   Deadline deadline() const { return options.timeout.deadline(); }
   bool shares_memory(const ServerAddress& address) const;
@@ -90,7 +90,7 @@ struct ServerClient::State {
   void take_pulled(const Exchange& exchange, const LinkReply& reply, ServerState& state);
 
   // The whole model; see server_model.cc.
-  Bytes head_of(RequestKind kind) const;
+  rpc::Bytes head_of(RequestKind kind) const;
   ReplyHeader look(ServerState& state);
   void give_part(const ServerModel& model, int server, ServerState& state);
   std::size_t part_floats() const;
@@ -106,4 +106,4 @@ struct ServerClient::State {
   bool closed = false;
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -12,7 +12,7 @@
 #include "server/door/run_server.h"
 #include "server/server_test_support.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using testing::Each;
@@ -75,7 +75,7 @@ TEST_P(BothWays, AsyncAppliesEveryPushOnce) {
 TEST_P(BothWays, WorkIsHandedOutOnce) {
   constexpr int kWorkers = 3;
   Servers running(1, kWorkers, ShardRules::Consistency::async, [](ServerOptions& options) {
-    options.board = WorkBoard::Options{
+    options.board = cluster::WorkBoard::Options{
         .workers = kWorkers, .left = {.parts = kWorkers}, .end_step = 20, .bound = 1};
   });
   std::mutex mutex;
@@ -97,7 +97,7 @@ TEST_P(BothWays, WorkIsHandedOutOnce) {
 
 TEST_P(BothWays, AStopEndsTheWork) {
   Servers running(1, 1, ShardRules::Consistency::async, [](ServerOptions& options) {
-    options.board = WorkBoard::Options{.end_step = 1000};
+    options.board = cluster::WorkBoard::Options{.end_step = 1000};
   });
   ServerClient client(client_options(0, 1, 8, GetParam()), running.store);
   client.initialise(model_of(std::vector<float>(8)));
@@ -138,7 +138,7 @@ TEST_P(BothWays, RowsTravelAlone) {
 }
 
 TEST_P(BothWays, ASmallRequestSeesTheLargeOneBeforeIt) {
-  constexpr std::size_t kLargeDense = kSmallMessage;  // In floats: four times as many bytes.
+  constexpr std::size_t kLargeDense = rpc::kSmallMessage;  // In floats: four times as many bytes.
   Servers running(1, 1, ShardRules::Consistency::async);
   ClientOptions options = client_options(0, 1, kLargeDense, GetParam());
   options.tables = {{10, 1}};
@@ -234,4 +234,4 @@ TEST_P(BothWays, ARefusalNamesTheServerAndStays) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -8,7 +8,7 @@
 #include "server/wire/server_address.h"
 #include "server/wire/wire.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// A worker's way to one server: shared memory where both are on one host, or gRPC. Which of them
 /// it is shows nowhere above; but for one thing: what is pulled comes in place, or as bytes.
@@ -61,4 +61,4 @@ struct MemoryLinkOptions {
 };
 std::unique_ptr<ServerLink> make_memory_link(const MemoryLinkOptions& options, Deadline deadline);
 
-}  // namespace cohort
+}  // namespace cohort::server

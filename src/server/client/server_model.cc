@@ -11,7 +11,7 @@
 #include "server/wire/message_bytes.h"
 #include "server/wire/model_message.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 /// One after the other, all that a part of the model is made of: visit(values of all, begin, count)
@@ -95,14 +95,14 @@ std::span<const float> kept_part(const std::vector<float>& all, const ServerStat
 
 }  // namespace
 
-Bytes ServerClient::State::head_of(RequestKind kind) const {
-  Bytes bytes;
+rpc::Bytes ServerClient::State::head_of(RequestKind kind) const {
+  rpc::Bytes bytes;
   write_request(bytes, kind, header_from(options.generation, options.worker));
   return bytes;
 }
 
 ReplyHeader ServerClient::State::look(ServerState& state) {
-  const Bytes reply = state.calls->call({head_of(RequestKind::look)}, deadline());
+  const rpc::Bytes reply = state.calls->call({head_of(RequestKind::look)}, deadline());
   const ReplyHeader header = read_reply(reply).header;
   state.heard = header.version;
   return header;
@@ -118,19 +118,19 @@ void ServerClient::State::give_part(const ServerModel& model, int server, Server
   visit_model(model, state, [&](const auto& values, std::size_t begin, std::size_t count) {
     list.add(std::span<const float>(values).subspan(begin, count));
   });
-  Bytes head = head_of(RequestKind::initialise);
+  rpc::Bytes head = head_of(RequestKind::initialise);
   append(head, std::uint64_t{list.size()});
   write_model(head, {.version = model.version,
                      .slots = model.dense.slots.size(),
-                     .work = server == 0 ? model.work : WorkLeft(),
+                     .work = server == 0 ? model.work : cluster::WorkLeft(),
                      .shape = state.shape});
   state.calls->call({head}, deadline());
   std::size_t begin = 0;
   do {
     const std::size_t count = std::min(part_floats(), list.size() - begin);
-    Bytes part = head_of(RequestKind::give_part);
+    rpc::Bytes part = head_of(RequestKind::give_part);
     write_model_part(part, {.begin = begin, .count = count});
-    MessageParts parts = {part};
+    rpc::MessageParts parts = {part};
     for (const auto span : list.part(begin, count)) parts.push_back(std::as_bytes(span));
     state.calls->call(parts, deadline());
     begin += count;
@@ -156,9 +156,9 @@ void ServerClient::State::read_floats(ServerModel& model, const ModelMessage& he
   }
   for (std::size_t begin = 0; begin < total; begin += part_floats()) {
     const std::size_t count = std::min(part_floats(), total - begin);
-    Bytes wanted = head_of(RequestKind::read_part);
+    rpc::Bytes wanted = head_of(RequestKind::read_part);
     write_model_part(wanted, {.begin = begin, .count = count});
-    const Bytes reply = state.calls->call({wanted}, deadline());
+    const rpc::Bytes reply = state.calls->call({wanted}, deadline());
     MessageReader reader(read_reply(reply).rest);
     const auto part = reader.take_all<float>(count);
     if (!reader.rest().empty()) fail(ErrorCode::corrupt, "it sent more of its model than asked");
@@ -179,15 +179,16 @@ void ServerClient::initialise(const ServerModel& model) {
 
 /// All servers are asked before the first is waited for, so that they copy at the same time.
 void ServerClient::read_model(ServerModel& model) {
-  std::vector<std::unique_ptr<RpcClient::Pending>> pending;
-  const Bytes head = state_->head_of(RequestKind::read);
+  std::vector<std::unique_ptr<rpc::RpcClient::Pending>> pending;
+  const rpc::Bytes head = state_->head_of(RequestKind::read);
   std::vector<std::string> paths(state_->servers.size());
   state_->for_all([&](int server, ServerState& state) {
     const auto index = static_cast<std::size_t>(server);
     if (state_->shares_memory(state_->addresses[index])) {
       if (state.model_memory.size() == 0) {
         const std::size_t floats = state_->look(state).model_floats;
-        state.model_memory = SharedMemory::create(std::max<std::size_t>(floats, 1) * sizeof(float));
+        state.model_memory =
+            os::SharedMemory::create(std::max<std::size_t>(floats, 1) * sizeof(float));
       }
       paths[index] = state.model_memory.path();
     }
@@ -196,7 +197,7 @@ void ServerClient::read_model(ServerModel& model) {
   });
   std::optional<std::uint64_t> version;
   state_->for_all([&](int server, ServerState& state) {
-    const Bytes& reply = pending[static_cast<std::size_t>(server)]->wait();
+    const rpc::Bytes& reply = pending[static_cast<std::size_t>(server)]->wait();
     ModelMessage part = read_model_message(read_reply(reply).rest);
     resize_model(model, part, state, state_->options);
     state_->read_floats(model, part, state);
@@ -227,7 +228,7 @@ LinkMemory ServerClient::memory() {
     }
     put_part(state.encoder->rest(), memory.rest, state.dense_begin);
     put_part(state.encoder->velocity(), memory.velocity, state.dense_begin);
-    const Bytes reply =
+    const rpc::Bytes reply =
         state.calls->call({state_->head_of(RequestKind::remember)}, state_->deadline());
     MessageReader reader(read_reply(reply).rest);
     memory.codecs.push_back(
@@ -252,7 +253,7 @@ void ServerClient::recall(const LinkMemory& memory) {
     if (!same_servers) return;
     const LinkMemory::Codecs& codecs = memory.codecs[next++];
     state.encoder->codec().recall(codecs.worker);
-    Bytes head = state_->head_of(RequestKind::recall);
+    rpc::Bytes head = state_->head_of(RequestKind::recall);
     write_codec_memory(head, codecs.server);
     const bool in_place =
         state_->shares_memory(state_->addresses[static_cast<std::size_t>(server)]);
@@ -261,4 +262,4 @@ void ServerClient::recall(const LinkMemory& memory) {
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -10,7 +10,7 @@
 #include "server/server_test_support.h"
 #include "server/shard/shard_test_support.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using testing::Each;
@@ -45,7 +45,7 @@ ServerModel random_model() {
 void use_adam_and_a_board(ServerOptions& options) {
   options.rules.optimizer.kind = "adam";
   if (options.server == 0) {
-    options.board = WorkBoard::Options{.left = {.parts = 2}, .end_step = 10};
+    options.board = cluster::WorkBoard::Options{.left = {.parts = 2}, .end_step = 10};
   }
 }
 
@@ -81,7 +81,7 @@ TEST_P(WholeModel, IsReadAsItWasGiven) {
       EXPECT_EQ(read.version, kVersion);
       EXPECT_EQ(read.work.next, 9);
       EXPECT_EQ(read.work.parts, 2);
-      EXPECT_THAT(read.work.again, ElementsAre(Claim{2, 1}, Claim{3, 1}));
+      EXPECT_THAT(read.work.again, ElementsAre(cluster::Claim{2, 1}, cluster::Claim{3, 1}));
     }
     client.exchange(pull_only());
     EXPECT_TRUE(std::ranges::equal(client.incoming(), given.dense.values));
@@ -130,13 +130,14 @@ TEST_P(WholeModel, TellsWhatIsLeftToDo) {
   client.initialise(random_model());
   Exchange wanted;
   wanted.claim = true;
-  std::vector<Claim> claims;
+  std::vector<cluster::Claim> claims;
   for (int i = 0; i < 3; ++i) claims.push_back(client.exchange(wanted).claim.value());
-  EXPECT_THAT(claims, ElementsAre(Claim{2, 1}, Claim{3, 1}, Claim{4, 1}));
+  EXPECT_THAT(claims,
+              ElementsAre(cluster::Claim{2, 1}, cluster::Claim{3, 1}, cluster::Claim{4, 1}));
   ServerModel model;
   client.read_model(model);
   EXPECT_EQ(model.work.next, 9) << "nothing was pushed yet";
-  EXPECT_THAT(model.work.again, ElementsAre(Claim{2, 1}, Claim{3, 1}));
+  EXPECT_THAT(model.work.again, ElementsAre(cluster::Claim{2, 1}, cluster::Claim{3, 1}));
   client.exchange(push_and_pull());
   client.read_model(model);
   EXPECT_THAT(model.work.again, IsEmpty());
@@ -228,4 +229,4 @@ TEST_P(WholeModel, MessagesOfAnotherGroupAreRefused) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

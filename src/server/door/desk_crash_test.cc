@@ -16,7 +16,7 @@
 #include "server/shard/settle_shards.h"
 #include "server/wire/shard_shape.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using testing::AnyOf;
@@ -43,8 +43,8 @@ ServerOptions options_of(Consistency consistency, std::span<std::byte> memory) {
   options.rules.quorum = 2;
   options.rules.late_waits = true;
   options.rules.optimizer = {.kind = "sgd"};
-  options.board =
-      WorkBoard::Options{.workers = kWorkers, .left = {.parts = kParts}, .end_step = kSteps};
+  options.board = cluster::WorkBoard::Options{
+      .workers = kWorkers, .left = {.parts = kParts}, .end_step = kSteps};
   options.timeout = std::chrono::seconds(30);
   options.memory = memory;
   return options;
@@ -161,7 +161,7 @@ void serve(Consistency consistency, const LastingMemory& memory, std::uint64_t s
   Workers(desk, seed).run();
 }
 
-WorkLeft work_in(const LastingMemory& memory) {
+cluster::WorkLeft work_in(const LastingMemory& memory) {
   return ShardMemory::find(memory.bytes())->work();
 }
 
@@ -197,7 +197,7 @@ TEST_P(KilledDesk, HandsOutEveryPieceUntilItIsDoneOnce) {
       ASSERT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
       kills += WIFSIGNALED(status) ? 1 : 0;
       settle_shards(memories, options.rules);
-      const WorkLeft left = work_in(memory);
+      const cluster::WorkLeft left = work_in(memory);
       if (!WIFSIGNALED(status) && left.next == kPieces && left.again.empty()) break;
     }
     EXPECT_EQ(work_in(memory).next, static_cast<std::int64_t>(kPieces));
@@ -214,4 +214,4 @@ TEST_P(KilledDesk, HandsOutEveryPieceUntilItIsDoneOnce) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

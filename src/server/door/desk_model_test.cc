@@ -6,7 +6,7 @@
 #include "server/memory/lasting_memory.h"
 #include "server/wire/shard_shape.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using testing::HasSubstr;
@@ -119,4 +119,4 @@ TEST(ModelInParts, ForgetsWhatHasComeOfAModelWhoseWorkerIsGone) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -9,7 +9,7 @@
 #include "server/memory/lasting_memory.h"
 #include "server/wire/shard_shape.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 constexpr int kWorkers = 4;
@@ -26,13 +26,13 @@ ServerOptions options_in(std::span<std::byte> memory) {
   options.rules.workers = kWorkers;
   options.rules.consistency = ShardRules::Consistency::async;
   options.rules.optimizer = {.kind = "sgd"};
-  options.board =
-      WorkBoard::Options{.workers = kWorkers, .left = {.parts = kWorkers}, .end_step = kPieces};
+  options.board = cluster::WorkBoard::Options{
+      .workers = kWorkers, .left = {.parts = kWorkers}, .end_step = kPieces};
   options.memory = memory;
   return options;
 }
 
-Claim claim(ServerDesk& desk, int worker) {
+cluster::Claim claim(ServerDesk& desk, int worker) {
   Request request;
   request.header.worker = worker;
   request.header.claim = true;
@@ -67,22 +67,23 @@ TEST(DeskWork, AMillionPiecesAreHandedOutWithoutACommitAndLast) {
     set_failpoints("server.before-commit=error");  // A commit would write down all that is left.
     for (std::int64_t piece = 0; piece < kPieces; ++piece) {
       const int worker = static_cast<int>(piece % kWorkers);
-      ASSERT_EQ(claim(desk, worker), (Claim{piece / kWorkers, worker}));
+      ASSERT_EQ(claim(desk, worker), (cluster::Claim{piece / kWorkers, worker}));
     }
     set_failpoints("");
-    const WorkLeft noted = ShardMemory::find(memory.bytes())->work();
+    const cluster::WorkLeft noted = ShardMemory::find(memory.bytes())->work();
     EXPECT_EQ(noted.next, kPieces);
     EXPECT_EQ(noted.again.size(), std::size_t{kPieces});
     push(desk, 1);
   }
-  const WorkLeft left = ShardMemory::find(memory.bytes())->work();
+  const cluster::WorkLeft left = ShardMemory::find(memory.bytes())->work();
   EXPECT_EQ(left.next, kPieces);
   EXPECT_EQ(left.again.size(), std::size_t{kPieces / 4 * 3});
   ServerDesk next(options_in(memory.bytes()));  // Of the process that takes over.
-  for (const Claim expected : {Claim{0, 0}, Claim{0, 2}, Claim{0, 3}, Claim{1, 0}}) {
+  for (const cluster::Claim expected :
+       {cluster::Claim{0, 0}, cluster::Claim{0, 2}, cluster::Claim{0, 3}, cluster::Claim{1, 0}}) {
     EXPECT_EQ(claim(next, 0), expected);
   }
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

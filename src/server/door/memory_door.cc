@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// One worker of this host. Its request is answered before it makes the next, so it is its own
 /// visit.
@@ -16,11 +16,11 @@ class MemoryDoor::Guest : public Visit {
   void greet(const Hello& hello) {
     if (floats_path_ != hello.floats_path) {
       put_aside(floats_);
-      floats_ = SharedMemory::attach(hello.floats_path);
+      floats_ = os::SharedMemory::attach(hello.floats_path);
       floats_path_ = hello.floats_path;
     }
     put_aside(side_);
-    side_ = SharedMemory::attach(hello.side_path);
+    side_ = os::SharedMemory::attach(hello.side_path);
     if (hello.floats > floats_.size() / sizeof(float) ||
         floats_.size() < 2 * whole_lines(hello.floats) * sizeof(float) ||
         hello.part_begin > hello.floats || side_.size() < 2 * kReplyBytes) {
@@ -60,7 +60,7 @@ class MemoryDoor::Guest : public Visit {
   }
 
   /// A request that waits refers to it until it is answered.
-  void put_aside(SharedMemory& memory) {
+  void put_aside(os::SharedMemory& memory) {
     if (slot_.answered.load(std::memory_order_relaxed) != taken_) {
       aside_.push_back(std::move(memory));
     }
@@ -140,9 +140,9 @@ class MemoryDoor::Guest : public Visit {
   DoorSlot& slot_;
   ServerDesk& desk_;
   std::string floats_path_;
-  SharedMemory floats_;
-  SharedMemory side_;
-  std::vector<SharedMemory> aside_;  // Mapped until the next answer.
+  os::SharedMemory floats_;
+  os::SharedMemory side_;
+  std::vector<os::SharedMemory> aside_;  // Mapped until the next answer.
   std::span<float> outgoing_;
   std::span<float> incoming_;
   std::uint32_t taken_ = 0;
@@ -153,7 +153,7 @@ class MemoryDoor::Guest : public Visit {
 };
 
 MemoryDoor::MemoryDoor(int workers, ServerDesk& desk)
-    : memory_(SharedMemory::create(Door::bytes_needed(workers))),
+    : memory_(os::SharedMemory::create(Door::bytes_needed(workers))),
       door_(memory_),
       desk_(desk),
       guests_(static_cast<std::size_t>(workers)) {}
@@ -183,4 +183,4 @@ void MemoryDoor::take_all() {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

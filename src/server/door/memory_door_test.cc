@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using ::testing::ElementsAre;
@@ -21,15 +21,15 @@ class Neighbour {
   Neighbour(int worker, MemoryDoor& door)
       : worker_(worker),
         door_(door),
-        bell_memory_(SharedMemory::attach(door.path())),
+        bell_memory_(os::SharedMemory::attach(door.path())),
         slot_(Door(bell_memory_).slot(worker)),
-        floats_(SharedMemory::create(2 * whole_lines(kDense) * sizeof(float) + sizeof(float))) {
+        floats_(os::SharedMemory::create(2 * whole_lines(kDense) * sizeof(float) + sizeof(float))) {
     greet();
   }
 
   /// Also a second time, with other memory for its messages.
   void greet() {
-    SharedMemory fresh = SharedMemory::create(kSideBytes);
+    os::SharedMemory fresh = os::SharedMemory::create(kSideBytes);
     door_.greet(worker_, {.pid = ::getpid(),
                           .floats_path = floats_.path(),
                           .floats = kDense,
@@ -59,10 +59,10 @@ class Neighbour {
  private:
   int worker_;
   MemoryDoor& door_;
-  SharedMemory bell_memory_;
+  os::SharedMemory bell_memory_;
   DoorSlot& slot_;
-  SharedMemory floats_;
-  SharedMemory side_;
+  os::SharedMemory floats_;
+  os::SharedMemory side_;
   std::uint64_t sequence_ = 0;
 };
 
@@ -125,4 +125,4 @@ TEST(MemoryDoor, APushThatWaitsCountsWithItsRowsWhenItsWorkerLeaves) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

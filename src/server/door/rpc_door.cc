@@ -10,17 +10,17 @@
 #include "server/wire/message_bytes.h"
 #include "server/wire/model_message.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
-Bytes reply_of(const ReplyHeader& header) {
-  Bytes bytes(kReplyBytes);
+rpc::Bytes reply_of(const ReplyHeader& header) {
+  rpc::Bytes bytes(kReplyBytes);
   bytes.resize(begin_reply(bytes, header, 0, 0).size());
   return bytes;
 }
 
-void reply_with(RpcCall& call, const ReplyHeader& header) {
-  const auto bytes = std::make_shared<const Bytes>(reply_of(header));
+void reply_with(rpc::RpcCall& call, const ReplyHeader& header) {
+  const auto bytes = std::make_shared<const rpc::Bytes>(reply_of(header));
   call.reply({*bytes}, [bytes] {});
 }
 
@@ -47,7 +47,7 @@ std::span<const float> as_floats(std::span<const std::byte> bytes) {
 
 /// Gives every block a place in `room`.
 void make_room(std::vector<RowsWanted>& blocks, const ShardShape& shape, std::vector<float>& room) {
-  constexpr std::size_t kMost = RpcOptions().max_message_bytes / sizeof(float);
+  constexpr std::size_t kMost = rpc::RpcOptions().max_message_bytes / sizeof(float);
   std::size_t floats = 0;
   for (const RowsWanted& block : blocks) {
     if (block.table >= shape.tables.size()) {
@@ -73,14 +73,14 @@ void make_room(std::vector<RowsWanted>& blocks, const ShardShape& shape, std::ve
 /// makes again, because its connection was lost, gets the same reply and does nothing twice.
 class RpcDoor::Caller : public Visit, public std::enable_shared_from_this<Caller> {
  public:
-  Caller(std::unique_ptr<RpcCall> call, std::uint64_t number) : number_(number) {
+  Caller(std::unique_ptr<rpc::RpcCall> call, std::uint64_t number) : number_(number) {
     calls_.push_back(std::move(call));
   }
 
   std::uint64_t number() const { return number_; }
   bool is_answered() const { return answered_; }
 
-  void ask_again(std::unique_ptr<RpcCall> call) {
+  void ask_again(std::unique_ptr<rpc::RpcCall> call) {
     calls_.push_back(std::move(call));
     if (answered_) send();
   }
@@ -104,10 +104,10 @@ class RpcDoor::Caller : public Visit, public std::enable_shared_from_this<Caller
 
  private:
   void send() {
-    const std::unique_ptr<RpcCall> call = std::move(calls_.back());
+    const std::unique_ptr<rpc::RpcCall> call = std::move(calls_.back());
     calls_.clear();
     if (refusal_) return call->fail(*refusal_);
-    const MessageParts parts = {
+    const rpc::MessageParts parts = {
         head_, std::as_bytes(std::span(rows)),
         encoded.empty() ? std::as_bytes(std::span(pulled)) : std::span<const std::byte>(encoded)};
     // The parts live in this object, which must stay until gRPC has read them.
@@ -115,7 +115,8 @@ class RpcDoor::Caller : public Visit, public std::enable_shared_from_this<Caller
   }
 
   const std::uint64_t number_;
-  std::vector<std::unique_ptr<RpcCall>> calls_;  // The first has the request, the last is answered.
+  std::vector<std::unique_ptr<rpc::RpcCall>>
+      calls_;  // The first has the request, the last is answered.
   bool answered_ = false;
   std::optional<Error> refusal_;
   std::vector<std::byte> head_;
@@ -138,7 +139,7 @@ RpcDoor::RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& mem
 RpcDoor::~RpcDoor() = default;
 
 /// On a thread of gRPC.
-void RpcDoor::put(std::unique_ptr<RpcCall> call) {
+void RpcDoor::put(std::unique_ptr<rpc::RpcCall> call) {
   if (is_replica(call->request())) return take_replica_call(*call);
   {
     const std::lock_guard lock(mutex_);
@@ -150,7 +151,7 @@ void RpcDoor::put(std::unique_ptr<RpcCall> call) {
 
 /// Not on the desk's thread: that one may be waiting for this server's own copy to be kept, by a
 /// server that in its turn waits for this one.
-void RpcDoor::take_replica_call(RpcCall& call) {
+void RpcDoor::take_replica_call(rpc::RpcCall& call) {
   try {
     const Request request = read_request(call.request());
     check_generation(request.header, generation_);
@@ -165,7 +166,7 @@ void RpcDoor::take_replica_call(RpcCall& call) {
 
 void RpcDoor::take_all() {
   if (!has_visitors()) return;
-  std::deque<std::unique_ptr<RpcCall>> calls;
+  std::deque<std::unique_ptr<rpc::RpcCall>> calls;
   {
     const std::lock_guard lock(mutex_);
     calls.swap(calls_);
@@ -175,7 +176,7 @@ void RpcDoor::take_all() {
 }
 
 /// On the desk's thread. Whatever is wrong with a call is its answer.
-void RpcDoor::take(std::unique_ptr<RpcCall> call) {
+void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
   try {
     Request request = read_request(call->request());
     const int worker = request.header.worker;
@@ -225,7 +226,7 @@ void RpcDoor::take(std::unique_ptr<RpcCall> call) {
 }
 
 /// What had come before the question counts, whichever way it came.
-void RpcDoor::take_loss(RpcCall& call, int worker) {
+void RpcDoor::take_loss(rpc::RpcCall& call, int worker) {
   memory_.take_all();
   desk_.leave(worker);
   failpoint("server.before-telling-of-a-loss");
@@ -233,7 +234,7 @@ void RpcDoor::take_loss(RpcCall& call, int worker) {
 }
 
 void RpcDoor::take_hello(int worker, const Hello& hello) {
-  watches_[static_cast<std::size_t>(worker)] = PeerWatch({static_cast<pid_t>(hello.pid)});
+  watches_[static_cast<std::size_t>(worker)] = os::PeerWatch({static_cast<pid_t>(hello.pid)});
   if (!hello.floats_path.empty()) memory_.greet(worker, hello);
   model_path_.clear();  // The same path may mean other memory by now.
 }
@@ -246,7 +247,7 @@ int RpcDoor::dead_worker() const {
   return -1;
 }
 
-void RpcDoor::take_first_model(RpcCall& call, const Request& request) {
+void RpcDoor::take_first_model(rpc::RpcCall& call, const Request& request) {
   if (request.kind == RequestKind::initialise) {
     MessageReader reader(request.rest);
     const auto total = reader.take<std::uint64_t>();
@@ -258,7 +259,7 @@ void RpcDoor::take_first_model(RpcCall& call, const Request& request) {
 }
 
 /// The desk's thread only copies the floats; they travel, in parts, while it goes on.
-void RpcDoor::take_read(RpcCall& call, const Request& request) {
+void RpcDoor::take_read(rpc::RpcCall& call, const Request& request) {
   std::span<float> floats = memory_for_model(request.rest);
   auto& copy = model_copies_[static_cast<std::size_t>(request.header.worker)];
   copy.reset();
@@ -268,14 +269,14 @@ void RpcDoor::take_read(RpcCall& call, const Request& request) {
     floats = *copy;
   }
   const ModelMessage model = desk_.read(floats);
-  Bytes bytes = reply_of({.version = model.version});
+  rpc::Bytes bytes = reply_of({.version = model.version});
   write_model(bytes, model);
-  const auto reply = std::make_shared<const Bytes>(std::move(bytes));
+  const auto reply = std::make_shared<const rpc::Bytes>(std::move(bytes));
   call.reply({*reply}, [reply] {});
 }
 
 /// With the last part the copy is no longer its worker's, and can serve the next who reads.
-void RpcDoor::take_read_part(RpcCall& call, const Request& request) {
+void RpcDoor::take_read_part(rpc::RpcCall& call, const Request& request) {
   const ModelPart part = read_model_part(request.rest);
   auto& copy = model_copies_[static_cast<std::size_t>(request.header.worker)];
   if (!copy || part.begin > copy->size() || part.count > copy->size() - part.begin) {
@@ -283,7 +284,7 @@ void RpcDoor::take_read_part(RpcCall& call, const Request& request) {
          "worker {} wants {} floats of a model from number {} on; it reads a model of {}",
          request.header.worker, part.count, part.begin, copy ? copy->size() : 0);
   }
-  const auto head = std::make_shared<const Bytes>(reply_of({}));
+  const auto head = std::make_shared<const rpc::Bytes>(reply_of({}));
   const auto floats = std::span<const float>(*copy).subspan(part.begin, part.count);
   const bool last = part.begin + part.count == copy->size();
   const std::shared_ptr<Floats> kept = copy;
@@ -291,18 +292,18 @@ void RpcDoor::take_read_part(RpcCall& call, const Request& request) {
   call.reply({*head, std::as_bytes(floats)}, [head, kept] {});
 }
 
-void RpcDoor::take_remember(RpcCall& call, int worker) {
-  Bytes bytes = reply_of({});
+void RpcDoor::take_remember(rpc::RpcCall& call, int worker) {
+  rpc::Bytes bytes = reply_of({});
   write_codec_memory(bytes, desk_.codec_memory(worker));
-  const auto reply = std::make_shared<const Bytes>(std::move(bytes));
+  const auto reply = std::make_shared<const rpc::Bytes>(std::move(bytes));
   call.reply({*reply}, [reply] {});
 }
 
 /// A worker whose memory is shared has its parameters itself; of others the server keeps a copy,
 /// which must be what the worker has.
-void RpcDoor::take_recall(RpcCall& call, const Request& request) {
+void RpcDoor::take_recall(rpc::RpcCall& call, const Request& request) {
   MessageReader reader(request.rest);
-  const CodecMemory memory = take_codec_memory(reader);
+  const compression::CodecMemory memory = take_codec_memory(reader);
   const auto has = reader.take_all<float>(reader.rest().size() / sizeof(float));
   auto& copy = copies_[static_cast<std::size_t>(request.header.worker)];
   if (!has.empty() && (!compressed_ || has.size() != desk_.shape().dense)) {
@@ -325,14 +326,14 @@ std::span<float> RpcDoor::memory_for_model(std::span<const std::byte> path) {
   if (path.empty()) return {};
   const std::string name(reinterpret_cast<const char*>(path.data()), path.size());
   if (name != model_path_) {
-    model_memory_ = SharedMemory::attach(name);
+    model_memory_ = os::SharedMemory::attach(name);
     model_path_ = name;
   }
   return {reinterpret_cast<float*>(model_memory_.data()), model_memory_.size() / sizeof(float)};
 }
 
 /// One request a worker at a time. One with the number of the last is that one again.
-void RpcDoor::take_exchange(std::unique_ptr<RpcCall> call, Request&& request) {
+void RpcDoor::take_exchange(std::unique_ptr<rpc::RpcCall> call, Request&& request) {
   auto& last = callers_[static_cast<std::size_t>(request.header.worker)];
   if (last && last->number() == request.number) return last->ask_again(std::move(call));
   if (last && !last->is_answered()) {
@@ -367,4 +368,4 @@ void RpcDoor::complete(Request& request, Caller& caller) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

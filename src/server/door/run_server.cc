@@ -13,7 +13,7 @@
 #include "server/memory/replica_message.h"
 #include "server/wire/server_address.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 // How often a server that has nothing to do looks whether somebody is gone.
@@ -37,7 +37,8 @@ struct ServerLost {
 class OtherServers {
  public:
   /// Finds them through the store when they are asked first.
-  OtherServers(const ServerOptions& options, Store& store) : options_(options), store_(store) {}
+  OtherServers(const ServerOptions& options, cluster::Store& store)
+      : options_(options), store_(store) {}
 
   /// The number of the newest push of this worker that any of them has. Throws Error naming the
   /// server that does not answer.
@@ -47,23 +48,23 @@ class OtherServers {
   void connect();
 
   const ServerOptions& options_;
-  Store& store_;
-  std::vector<std::unique_ptr<RpcClient>> clients_;  // Of the servers 1, 2, …
+  cluster::Store& store_;
+  std::vector<std::unique_ptr<rpc::RpcClient>> clients_;  // Of the servers 1, 2, …
 };
 
 void OtherServers::connect() {
   for (int server = 1; server < options_.servers; ++server) {
     const std::string address = store_.get(server_key(server), Deadline::in(options_.timeout));
-    clients_.push_back(std::make_unique<RpcClient>(server_address_from(address).rpc));
+    clients_.push_back(std::make_unique<rpc::RpcClient>(server_address_from(address).rpc));
   }
 }
 
 std::uint64_t OtherServers::newest_push(int worker) {
   if (clients_.empty()) connect();
-  Bytes question;
+  rpc::Bytes question;
   write_request(question, RequestKind::lost_worker, header_from(options_.generation, worker));
   const Deadline deadline = Deadline::in(options_.timeout);
-  std::vector<std::unique_ptr<RpcClient::Pending>> calls;
+  std::vector<std::unique_ptr<rpc::RpcClient::Pending>> calls;
   for (const auto& client : clients_) {
     calls.push_back(client->start({question}, deadline, kReplyBytes));
   }
@@ -85,7 +86,7 @@ std::uint64_t OtherServers::newest_push(int worker) {
 class ReplicaLink {
  public:
   /// Finds the keeper through the store.
-  ReplicaLink(const ServerOptions& options, Store& store);
+  ReplicaLink(const ServerOptions& options, cluster::Store& store);
 
   /// Returns when the keeper has it. Throws Error naming the keeper.
   void send(const ShardMemory& memory, ReplicaMessage::Kind kind);
@@ -94,22 +95,22 @@ class ReplicaLink {
   const int keeper_;
   const Duration timeout_;
   const RequestHeader header_;  // Of no worker.
-  std::unique_ptr<RpcClient> client_;
+  std::unique_ptr<rpc::RpcClient> client_;
 };
 
-ReplicaLink::ReplicaLink(const ServerOptions& options, Store& store)
+ReplicaLink::ReplicaLink(const ServerOptions& options, cluster::Store& store)
     : keeper_(keeper_of(options.server, options.servers)),
       timeout_(options.timeout),
       header_(header_from(options.generation, 0)) {
   const std::string address = store.get(server_key(keeper_), Deadline::in(timeout_));
-  client_ = std::make_unique<RpcClient>(server_address_from(address).rpc);
+  client_ = std::make_unique<rpc::RpcClient>(server_address_from(address).rpc);
 }
 
 void ReplicaLink::send(const ShardMemory& memory, ReplicaMessage::Kind kind) {
-  Bytes head;
+  rpc::Bytes head;
   write_request(head, RequestKind::replica, header_);
   const ReplicaMessage message(memory, kind);
-  MessageParts parts = message.parts();
+  rpc::MessageParts parts = message.parts();
   parts.insert(parts.begin(), head);
   try {
     client_->call(parts, Deadline::in(timeout_));
@@ -123,18 +124,18 @@ void ReplicaLink::send(const ShardMemory& memory, ReplicaMessage::Kind kind) {
 /// appears in the store when all of them are ready.
 class Server {
  public:
-  Server(const ServerOptions& options, Store& store)
+  Server(const ServerOptions& options, cluster::Store& store)
       : options_(options),
         store_(store),
         desk_(options),
         memory_(options.rules.workers, desk_),
         rpc_(options, desk_, memory_),
-        wait_(WaitPolicy::for_ranks(options.rules.workers + 1, options.cores)),
+        wait_(os::WaitPolicy::for_ranks(options.rules.workers + 1, options.cores)),
         appear_by_(Deadline::in(std::max(options.timeout, options.appear))) {
-    store.set(
-        server_key(options.server),
-        to_text(ServerAddress{
-            .host = host_id(), .pid = ::getpid(), .rpc = rpc_.address(), .door = memory_.path()}));
+    store.set(server_key(options.server), to_text(ServerAddress{.host = cluster::host_id(),
+                                                                .pid = ::getpid(),
+                                                                .rpc = rpc_.address(),
+                                                                .door = memory_.path()}));
   }
 
   ServerResult run() {
@@ -226,13 +227,13 @@ class Server {
   }
 
   ServerOptions options_;
-  Store& store_;
+  cluster::Store& store_;
   OtherServers others_{options_, store_};
   std::unique_ptr<ReplicaLink> replica_;
   ServerDesk desk_;
   MemoryDoor memory_;
   RpcDoor rpc_;
-  SharedWait wait_;
+  os::SharedWait wait_;
   Deadline appear_by_;
   bool memory_came_ = false;  // The last visitors, or some of them, came through the memory.
   Clock::time_point look_around_at_ = Clock::now() + kLookAround;
@@ -240,8 +241,8 @@ class Server {
 
 }  // namespace
 
-ServerResult run_server(const ServerOptions& options, Store& store) {
+ServerResult run_server(const ServerOptions& options, cluster::Store& store) {
   return Server(options, store).run();
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -11,14 +11,14 @@
 #include "rpc/rpc.h"
 #include "server/shard/shard.h"
 
-namespace cohort {
+namespace cohort::server {
 
 struct ServerOptions {
   int server = 0;
   ShardRules rules;
   /// Server 0, where work is handed out. What is left to do is rather what the memory says, or the
   /// first model, where they say anything.
-  std::optional<WorkBoard::Options> board = {};
+  std::optional<cluster::WorkBoard::Options> board = {};
   std::int64_t generation = 0;  ///< Of the membership; messages of another one are refused.
   /// Where the shard and the board of work are kept: memory that outlives the server, zeroed at
   /// first, and settled (settle_shards) since the last server there. Empty: memory of the server.
@@ -30,7 +30,7 @@ struct ServerOptions {
   int servers = 1;  ///< Of the run.
   std::span<std::byte> replica_memory = {};
   /// Of the largest message that is taken, unless the memory says that larger ones are needed.
-  std::size_t message_bytes = RpcOptions().max_message_bytes;
+  std::size_t message_bytes = rpc::RpcOptions().max_message_bytes;
   std::string address = "unix";        ///< Where to listen for gRPC; see RpcServer.
   int cores = 1;                       ///< That the local processes may use.
   Duration timeout;                    ///< For other servers to answer, and workers to appear,
@@ -47,6 +47,6 @@ struct ServerResult {
 /// server is lost that it cannot go on without: the one that keeps its copy, or one that server 0
 /// asks what a lost worker has pushed. What comes through its memory door and its gRPC door is
 /// decided by one thread, the caller's.
-ServerResult run_server(const ServerOptions& options, Store& store);
+ServerResult run_server(const ServerOptions& options, cluster::Store& store);
 
-}  // namespace cohort
+}  // namespace cohort::server

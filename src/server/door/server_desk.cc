@@ -9,11 +9,11 @@
 #include "server/shard/shard_rules.h"
 #include "server/wire/wire.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 /// Whether a model says anything of work: one that was never trained does not.
-bool has_work(const WorkLeft& work) {
+bool has_work(const cluster::WorkLeft& work) {
   return work.next > 0 || !work.again.empty();
 }
 
@@ -45,7 +45,7 @@ void ServerDesk::replicate_by(Shard::Replicate replicate) {
 }
 
 bool ServerDesk::compresses() const {
-  return cohort::compresses(options_.rules.compression);
+  return server::compresses(options_.rules.compression);
 }
 
 void ServerDesk::initialise(const ModelMessage& model) {
@@ -57,7 +57,7 @@ void ServerDesk::initialise(const ModelMessage& model) {
 void ServerDesk::check_first_model(const ModelMessage& head, std::size_t total) const {
   if (shard_) fail(ErrorCode::invalid, "this server has its first model already");
   check_shape(head.shape);
-  const std::size_t slots = make_optimizer(options_.rules.optimizer)->slots().size();
+  const std::size_t slots = optimizer::make_optimizer(options_.rules.optimizer)->slots().size();
   const std::size_t floats = head.shape.floats();
   if (head.slots > slots || total != floats * (1 + head.slots)) {
     fail(ErrorCode::invalid,
@@ -78,7 +78,7 @@ void ServerDesk::expect_model(int worker, const ModelMessage& head, std::size_t 
     options_.board->left = head.work;
     board_.emplace(*options_.board);
   }
-  const std::size_t slots = make_optimizer(options_.rules.optimizer)->slots().size();
+  const std::size_t slots = optimizer::make_optimizer(options_.rules.optimizer)->slots().size();
   Arriving next{.worker = worker, .head = head, .total = total};
   next.shard = make_shard(ShardMemory(head.shape, slots, options_.memory));
   next.shard->expect_model(head, total);
@@ -104,7 +104,7 @@ void ServerDesk::take_part(int worker, const ModelPart& part) {
 }
 
 void ServerDesk::check_generation(const RequestHeader& header) const {
-  cohort::check_generation(header, options_.generation);
+  server::check_generation(header, options_.generation);
 }
 
 ReplyHeader ServerDesk::look() const {
@@ -125,11 +125,11 @@ ModelMessage ServerDesk::read(std::span<float> floats) const {
          shard_->floats(), floats.size());
   }
   shard_->copy_to(floats);
-  WorkLeft work = board_ ? board_->left() : WorkLeft();
-  for (Claim& piece : work.again) piece.taken_by = -1;
+  cluster::WorkLeft work = board_ ? board_->left() : cluster::WorkLeft();
+  for (cluster::Claim& piece : work.again) piece.taken_by = -1;
   return {.version = shard_->version(),
           .slots = shard_->slots(),
-          .work = shortest(std::move(work)),
+          .work = cluster::shortest(std::move(work)),
           .shape = shape_,
           .floats = floats.first(shard_->floats())};
 }
@@ -174,11 +174,11 @@ void ServerDesk::finish(int worker, const ReplyHeader& reply, Visit& visit) {
 
 /// False where the reply has to wait on.
 bool ServerDesk::try_claim(int worker, WaitingClaim& waiting) {
-  Claim claim;
-  const WorkBoard::Answer answer = board_->claim(worker, claim);
-  if (answer == WorkBoard::Answer::wait) return false;
+  cluster::Claim claim;
+  const cluster::WorkBoard::Answer answer = board_->claim(worker, claim);
+  if (answer == cluster::WorkBoard::Answer::wait) return false;
   try {
-    if (answer == WorkBoard::Answer::claimed) {
+    if (answer == cluster::WorkBoard::Answer::claimed) {
       shard_->note_work(options_.generation, {claim.step, claim.part, worker});
       failpoint("server.after-handing-out");
     }
@@ -186,7 +186,7 @@ bool ServerDesk::try_claim(int worker, WaitingClaim& waiting) {
     waiting.visit->refuse(error);
     return true;
   }
-  waiting.reply.claim_end = answer == WorkBoard::Answer::end;
+  waiting.reply.claim_end = answer == cluster::WorkBoard::Answer::end;
   waiting.reply.claim_step = claim.step;
   waiting.reply.claim_part = claim.part;
   waiting.reply.held_seconds += seconds_since(waiting.since);
@@ -201,11 +201,11 @@ void ServerDesk::retry_claims() {
   }
 }
 
-CodecMemory ServerDesk::codec_memory(int worker) const {
-  return shard_ ? shard_->codec_memory(worker) : CodecMemory();
+compression::CodecMemory ServerDesk::codec_memory(int worker) const {
+  return shard_ ? shard_->codec_memory(worker) : compression::CodecMemory();
 }
 
-void ServerDesk::recall_codec(int worker, const CodecMemory& memory) {
+void ServerDesk::recall_codec(int worker, const compression::CodecMemory& memory) {
   if (shard_) shard_->recall_codec(worker, memory);
 }
 
@@ -238,4 +238,4 @@ bool ServerDesk::all_have_left() const {
   return std::ranges::all_of(left_, [](bool left) { return left; });
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -8,7 +8,7 @@
 #include "server/door/run_server.h"
 #include "server/shard/shard.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// A request under way in a server, whichever way it came. Exactly one of its functions is called,
 /// once, on the desk's thread; then the desk has forgotten it.
@@ -73,8 +73,8 @@ class ServerDesk {
   void take(Request&& request, Visit& visit);
 
   /// See Shard; nothing without a model.
-  CodecMemory codec_memory(int worker) const;
-  void recall_codec(int worker, const CodecMemory& memory);
+  compression::CodecMemory codec_memory(int worker) const;
+  void recall_codec(int worker, const compression::CodecMemory& memory);
 
   bool hands_out_work() const { return board_.has_value(); }
   /// See Shard; 0 without a model.
@@ -113,13 +113,13 @@ class ServerDesk {
   void settle_work(int worker, LeftWork work);
 
   ServerOptions options_;
-  ShardShape shape_;                  // Of shard_, once it is there.
-  std::optional<WorkBoard> board_;    // Server 0, where work is handed out.
-  std::unique_ptr<Shard> shard_;      // Null until there is a model.
-  std::optional<Arriving> arriving_;  // A shard that becomes shard_ with its last float.
+  ShardShape shape_;                         // Of shard_, once it is there.
+  std::optional<cluster::WorkBoard> board_;  // Server 0, where work is handed out.
+  std::unique_ptr<Shard> shard_;             // Null until there is a model.
+  std::optional<Arriving> arriving_;         // A shard that becomes shard_ with its last float.
   Shard::Replicate replicate_;
   std::vector<std::optional<WaitingClaim>> claims_;  // By worker.
   std::vector<bool> left_;                           // By worker.
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -16,7 +16,7 @@
 #include "server/wire/server_address.h"
 #include "server/wire/wire.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// A server's two doors: the ways on which requests come to its desk and replies go back.
 ///
@@ -38,7 +38,7 @@ class MemoryDoor {
   ~MemoryDoor();
 
   std::string path() const { return memory_.path(); }
-  SharedEvent& bell() const { return door_.bell(); }
+  os::SharedEvent& bell() const { return door_.bell(); }
 
   /// Maps the memory of a worker that says hello, perhaps again with larger side memory.
   void greet(int worker, const Hello& hello);
@@ -51,7 +51,7 @@ class MemoryDoor {
  private:
   class Guest;
 
-  SharedMemory memory_;
+  os::SharedMemory memory_;
   Door door_;
   ServerDesk& desk_;
   std::vector<std::unique_ptr<Guest>> guests_;  // By worker; null until its hello.
@@ -81,17 +81,17 @@ class RpcDoor {
   class Caller;
   using Floats = std::vector<float>;
 
-  void put(std::unique_ptr<RpcCall> call);
-  void take_replica_call(RpcCall& call);
-  void take(std::unique_ptr<RpcCall> call);
-  void take_exchange(std::unique_ptr<RpcCall> call, Request&& request);
-  void take_loss(RpcCall& call, int worker);
+  void put(std::unique_ptr<rpc::RpcCall> call);
+  void take_replica_call(rpc::RpcCall& call);
+  void take(std::unique_ptr<rpc::RpcCall> call);
+  void take_exchange(std::unique_ptr<rpc::RpcCall> call, Request&& request);
+  void take_loss(rpc::RpcCall& call, int worker);
   void take_hello(int worker, const Hello& hello);
-  void take_first_model(RpcCall& call, const Request& request);
-  void take_read(RpcCall& call, const Request& request);
-  void take_read_part(RpcCall& call, const Request& request);
-  void take_remember(RpcCall& call, int worker);
-  void take_recall(RpcCall& call, const Request& request);
+  void take_first_model(rpc::RpcCall& call, const Request& request);
+  void take_read(rpc::RpcCall& call, const Request& request);
+  void take_read_part(rpc::RpcCall& call, const Request& request);
+  void take_remember(rpc::RpcCall& call, int worker);
+  void take_recall(rpc::RpcCall& call, const Request& request);
   std::shared_ptr<Floats> new_copy();
   std::span<float> memory_for_model(std::span<const std::byte> path);
   void complete(Request& request, Caller& caller);
@@ -99,26 +99,26 @@ class RpcDoor {
   ServerDesk& desk_;
   MemoryDoor& memory_;
   std::vector<bool> come_;                  // By worker: anything of it has come.
-  std::vector<PeerWatch> watches_;          // By worker.
+  std::vector<os::PeerWatch> watches_;      // By worker.
   std::vector<std::vector<float>> copies_;  // With compression: what each worker has.
   bool compressed_;
-  std::deque<std::unique_ptr<RpcCall>> early_;  // From before the first model.
+  std::deque<std::unique_ptr<rpc::RpcCall>> early_;  // From before the first model.
 
   std::vector<std::shared_ptr<Caller>> callers_;  // The last of each worker.
 
   std::vector<std::shared_ptr<Floats>> model_copies_;  // By worker: what it is just reading.
   std::shared_ptr<Floats> spare_copy_;                 // Kept, because fresh memory is slow.
   std::string model_path_;
-  SharedMemory model_memory_;  // Of whoever read a model last.
+  os::SharedMemory model_memory_;  // Of whoever read a model last.
 
   std::mutex replica_mutex_;  // Guards the memory of the copy this server keeps.
   const std::span<std::byte> replica_memory_;
   const std::int64_t generation_;
 
   std::mutex mutex_;  // Guards what gRPC's threads touch.
-  std::deque<std::unique_ptr<RpcCall>> calls_;
+  std::deque<std::unique_ptr<rpc::RpcCall>> calls_;
   std::atomic<int> waiting_ = 0;
-  RpcServer server_;  // Last: its threads use what stands above.
+  rpc::RpcServer server_;  // Last: its threads use what stands above.
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -8,7 +8,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace cohort {
+namespace cohort::server {
 
 #if defined(__x86_64__)
 /// Streaming stores want 16-byte alignment; floats elsewhere are copied the plain way. They may
@@ -30,4 +30,4 @@ void copy_past_cache(std::span<const float> from, std::span<float> to) {
 }
 #endif
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 
-namespace cohort {
+namespace cohort::server {
 
 /// Ways to copy floats that do not overlap, to the beginning of `to`, which has at least as many.
 /// A server's time is mostly spent in such copies, so it matters which way is taken: what will be
@@ -42,4 +42,4 @@ void for_each_piece(std::size_t count, Visit&& visit) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

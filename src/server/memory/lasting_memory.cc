@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::server {
 
 LastingMemory::LastingMemory(std::size_t bytes) {
   if (bytes == 0) return;
@@ -38,4 +38,4 @@ void lose_memory(std::span<std::byte> lasting) {
   fail_errno("a server's memory cannot be thrown away");
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

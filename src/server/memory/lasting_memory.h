@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-namespace cohort {
+namespace cohort::server {
 
 /// Zeroed memory that a process shares with those it forks, and that outlives each of them: what a
 /// server keeps here is there for the server that takes its place. It has no name and ends with the
@@ -28,4 +28,4 @@ class LastingMemory {
 /// Makes it zero again, for all who share it: for trials of what happens when it is lost.
 void lose_memory(std::span<std::byte> lasting);
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "server/memory/shard_memory.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 /// Spreads every bit of the value over all of the result (the finish of splitmix64).
@@ -92,4 +92,4 @@ void PushLedger::record_dropped(std::uint64_t staleness) {
   counts_.count_staleness(staleness);
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

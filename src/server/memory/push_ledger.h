@@ -10,7 +10,7 @@
 
 #include "server/wire/request.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// Counts of what became of the pushes. Plain data: it stands in the shard's memory, so that what a
 /// server has counted outlives it.
@@ -144,4 +144,4 @@ class PushLedger {
   PushCounts counts_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -7,7 +7,7 @@
 #include "server/wire/message_bytes.h"
 #include "server/wire/model_message.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 /// What a message begins with; the model without its floats follows.
@@ -208,4 +208,4 @@ void copy_lasting(std::span<std::byte> from, std::span<std::byte> to) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

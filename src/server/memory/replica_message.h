@@ -6,7 +6,7 @@
 
 #include "server/memory/shard_memory.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// A copy of every shard on the next server, so that a run survives the end of a host with all its
 /// memory (ServerOptions::replicas = 2).
@@ -60,4 +60,4 @@ void take_replica(std::span<const std::byte> message, std::span<std::byte> lasti
 /// Copies everything that servers keep in `from`, which has a model, to `to`, which is zeroed.
 void copy_lasting(std::span<std::byte> from, std::span<std::byte> to);
 
-}  // namespace cohort
+}  // namespace cohort::server

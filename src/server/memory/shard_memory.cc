@@ -8,7 +8,7 @@
 #include "server/memory/copy_floats.h"
 #include "server/wire/model_message.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 constexpr std::size_t kShapeBytes = 1 << 20;
@@ -111,7 +111,7 @@ ShardMemory::ShardMemory(const ShardShape& shape, std::size_t slots, std::span<s
          lasting.size(), bytes_);
   }
   lasting_ = lasting;
-  if (!lasts_) private_ = PrivateMemory(bytes_);
+  if (!lasts_) private_ = os::PrivateMemory(bytes_);
   lay_out(lasts_ ? lasting.data() : private_.bytes().data());
   std::vector<std::byte> mine;
   write_shape(mine, shape_);
@@ -141,7 +141,7 @@ std::size_t ShardMemory::bytes_needed(const ShardShape& shape, std::size_t slots
 std::size_t shard_memory_bytes(const ModelSize& model, int servers, int server,
                                const OptimizerOptions& optimizer) {
   return ShardMemory::bytes_needed(shard_shape(model, servers, server),
-                                   make_optimizer(optimizer)->slots().size());
+                                   optimizer::make_optimizer(optimizer)->slots().size());
 }
 
 /// Gives every area its place. With null it only counts, which leaves all areas empty.
@@ -187,8 +187,8 @@ const ShardRecord& ShardMemory::record() const {
   return header_->records[current()];
 }
 
-WorkLeft ShardMemory::work() const {
-  return lasts_ ? work_[current()].read() : WorkLeft();
+cluster::WorkLeft ShardMemory::work() const {
+  return lasts_ ? work_[current()].read() : cluster::WorkLeft();
 }
 
 std::vector<std::span<const std::byte>> ShardMemory::in_use() const {
@@ -199,7 +199,7 @@ std::vector<std::span<const std::byte>> ShardMemory::in_use() const {
   return parts;
 }
 
-void ShardMemory::note_work(const Claim& claim) {
+void ShardMemory::note_work(const cluster::Claim& claim) {
   if (lasts_) work_[current()].note(claim);
 }
 
@@ -238,15 +238,15 @@ void ShardMemory::begin_update() {
   store_in_order(header_->journal, record().version + 1);
 }
 
-void ShardMemory::commit(const ShardRecord& record, const WorkLeft* work,
+void ShardMemory::commit(const ShardRecord& record, const cluster::WorkLeft* work,
                          std::span<const LedgerEntry> ledger) {
   const std::size_t next = 1 - current();
   save(next, record, ledger);
-  if (lasts_) work_[next].write(work ? *work : WorkLeft());
+  if (lasts_) work_[next].write(work ? *work : cluster::WorkLeft());
   store_in_order(header_->current, std::uint64_t{next});
 }
 
-void ShardMemory::publish(const ShardRecord& record, const WorkLeft* work,
+void ShardMemory::publish(const ShardRecord& record, const cluster::WorkLeft* work,
                           std::span<const LedgerEntry> ledger) {
   // The mark comes last: before it is there nobody finds what is written here.
   header_->slots = slots_;
@@ -300,4 +300,4 @@ void ShardMemory::clear() {
   store_in_order(header_->mark, std::uint64_t{0});
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -15,7 +15,7 @@
 #include "server/memory/work_area.h"
 #include "server/wire/shard_shape.h"
 
-namespace cohort {
+namespace cohort::server {
 
 // The areas of a shard's memory. All are views: ShardMemory has the memory, and they are valid for
 // as long as it, or the lasting memory it uses, is.
@@ -134,7 +134,7 @@ class ShardMemory {
 
   // What was committed last, with the work that was noted since.
   const ShardRecord& record() const;
-  WorkLeft work() const;
+  cluster::WorkLeft work() const;
   std::span<const LedgerEntry> ledger() const;
 
   /// The ledger has room for so many.
@@ -143,13 +143,13 @@ class ShardMemory {
   /// From now on until the next commit, what was saved may be changed.
   void begin_update();
   /// This is now what the shard is. `work` may be null. The record's `ledger_workers` is set here.
-  void commit(const ShardRecord& record, const WorkLeft* work,
+  void commit(const ShardRecord& record, const cluster::WorkLeft* work,
               std::span<const LedgerEntry> ledger = {});
   /// The floats of the first model are here; from now on there is a model.
-  void publish(const ShardRecord& record, const WorkLeft* work,
+  void publish(const ShardRecord& record, const cluster::WorkLeft* work,
                std::span<const LedgerEntry> ledger = {});
   /// Since the last commit this piece of its work was handed out. Costs the same however many were.
-  void note_work(const Claim& claim);
+  void note_work(const cluster::Claim& claim);
 
   /// Undoes an update that was begun and not committed.
   void recover();
@@ -175,7 +175,7 @@ class ShardMemory {
   std::size_t slots_;
   bool lasts_;
   std::span<std::byte> lasting_;
-  PrivateMemory private_;  // Where `lasting_` is empty.
+  os::PrivateMemory private_;  // Where `lasting_` is empty.
   Header* header_ = nullptr;
   bool is_ours_[2] = {};  // Which records this object has written.
   std::span<std::byte> shape_bytes_;
@@ -194,4 +194,4 @@ class ShardMemory {
 std::size_t shard_memory_bytes(const ModelSize& model, int servers, int server,
                                const OptimizerOptions& optimizer);
 
-}  // namespace cohort
+}  // namespace cohort::server

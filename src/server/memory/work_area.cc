@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 constexpr int kBits = 7;
@@ -46,7 +46,7 @@ std::uint64_t take_number(std::span<const std::byte>& bytes) {
 WorkArea::WorkArea(std::span<std::byte> memory) : memory_(memory) {}
 
 /// Returns where the next piece stands.
-std::size_t WorkArea::put(std::size_t at, const Claim& claim) {
+std::size_t WorkArea::put(std::size_t at, const cluster::Claim& claim) {
   const auto room = pieces();
   if (room.size() - at < 2 * kMostBytes) {
     fail(ErrorCode::no_space,
@@ -65,16 +65,16 @@ std::size_t WorkArea::put(std::size_t at, const Claim& claim) {
   return at;
 }
 
-void WorkArea::write(const WorkLeft& work) {
+void WorkArea::write(const cluster::WorkLeft& work) {
   header() = {.next = work.next, .parts = work.parts, .written = 0, .bytes = 0};
   end_ = 0;
   std::size_t at = 0;
-  for (const Claim& piece : work.again) at = put(at, piece);
+  for (const cluster::Claim& piece : work.again) at = put(at, piece);
   header().written = header().bytes = at;
 }
 
 /// The bytes of the piece come first, then the one word that makes them count.
-void WorkArea::note(const Claim& claim) {
+void WorkArea::note(const cluster::Claim& claim) {
   if (!end_) end_ = visit_pieces([](std::int64_t, int, bool) {});
   const std::size_t at = put(header().bytes, claim);
   // No other store may move across this one.
@@ -101,14 +101,14 @@ std::int64_t WorkArea::visit_pieces(Visit&& visit) const {
 
 /// Pieces that write() left are `again` as it was. One noted since is either one of those, with a
 /// new owner, or the next that nobody had.
-WorkLeft WorkArea::read() const {
-  WorkLeft work{.next = header().next, .parts = header().parts, .again = {}};
+cluster::WorkLeft WorkArea::read() const {
+  cluster::WorkLeft work{.next = header().next, .parts = header().parts, .again = {}};
   if (work.parts == 0) work.parts = 1;
   if (work.parts < 0) fail_corrupt();
   visit_pieces([&](std::int64_t number, int taken_by, bool was_noted) {
-    const Claim piece{.step = number / work.parts,
-                      .part = static_cast<int>(number % work.parts),
-                      .taken_by = taken_by};
+    const cluster::Claim piece{.step = number / work.parts,
+                               .part = static_cast<int>(number % work.parts),
+                               .taken_by = taken_by};
     if (was_noted && number < work.next) {  // Of `again`, where it stands already.
       const auto place = std::ranges::lower_bound(work.again, piece);
       if (place == work.again.end() || *place != piece) fail_corrupt();
@@ -121,4 +121,4 @@ WorkLeft WorkArea::read() const {
   return work;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

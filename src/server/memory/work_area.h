@@ -7,7 +7,7 @@
 
 #include "cluster/work_board.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// What is left to do, in memory that outlives its process: written whole now and then, and between
 /// that noted piece by piece as it is handed out, at the same cost however much is under way. A
@@ -24,14 +24,14 @@ class WorkArea {
   explicit WorkArea(std::span<std::byte> memory);
 
   /// `again` ascends. Throws Error(no_space) where the memory is too small.
-  void write(const WorkLeft& work);
+  void write(const cluster::WorkLeft& work);
 
   /// A piece was handed out, of `again` or the next one. Throws Error(no_space). Only by whoever is
   /// the one to write here.
-  void note(const Claim& claim);
+  void note(const cluster::Claim& claim);
 
   /// Throws Error(corrupt) for what was not written here.
-  WorkLeft read() const;
+  cluster::WorkLeft read() const;
 
   /// What is behind that was never touched.
   std::span<const std::byte> used() const { return memory_.first(sizeof(Header) + header().bytes); }
@@ -46,7 +46,7 @@ class WorkArea {
 
   Header& header() const { return *reinterpret_cast<Header*>(memory_.data()); }
   std::span<std::byte> pieces() const { return memory_.subspan(sizeof(Header)); }
-  std::size_t put(std::size_t at, const Claim& claim);
+  std::size_t put(std::size_t at, const cluster::Claim& claim);
   /// visit(its number, who has it, whether it was noted) for every piece. Returns the number behind
   /// the last.
   template <class Visit>
@@ -56,4 +56,4 @@ class WorkArea {
   std::optional<std::int64_t> end_;  // The number behind that of the last piece, once looked for.
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

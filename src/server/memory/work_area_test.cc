@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "os/memory.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using testing::ElementsAre;
@@ -17,12 +17,12 @@ using testing::IsEmpty;
 
 constexpr std::size_t kBytes = 8 << 20;
 
-Claim piece(std::int64_t number, std::int64_t parts) {
+cluster::Claim piece(std::int64_t number, std::int64_t parts) {
   return {.step = number / parts, .part = static_cast<int>(number % parts)};
 }
 
 TEST(WorkArea, BringsBackWhatWasWrittenAndNoted) {
-  const PrivateMemory memory(kBytes);
+  const os::PrivateMemory memory(kBytes);
   WorkArea area(memory.bytes());
   EXPECT_EQ(area.read().next, 0);
   EXPECT_THAT(area.read().again, IsEmpty());
@@ -32,11 +32,12 @@ TEST(WorkArea, BringsBackWhatWasWrittenAndNoted) {
   area.note({3, 0});
   area.note({5, 0});
   for (const WorkArea& of : {area, WorkArea(memory.bytes())}) {
-    const WorkLeft left = of.read();
+    const cluster::WorkLeft left = of.read();
     EXPECT_EQ(left.next, 11);
     EXPECT_EQ(left.parts, 2);
     EXPECT_EQ(left.again.front().taken_by, 7);
-    EXPECT_THAT(left.again, ElementsAre(Claim{0, 1}, Claim{3, 0}, Claim{4, 1}, Claim{5, 0}));
+    EXPECT_THAT(left.again, ElementsAre(cluster::Claim{0, 1}, cluster::Claim{3, 0},
+                                        cluster::Claim{4, 1}, cluster::Claim{5, 0}));
   }
   WorkArea other_process(memory.bytes());
   other_process.note({5, 1});
@@ -46,11 +47,11 @@ TEST(WorkArea, BringsBackWhatWasWrittenAndNoted) {
 }
 
 TEST(WorkArea, ComesBackInEveryOrder) {
-  const PrivateMemory memory(kBytes);
+  const os::PrivateMemory memory(kBytes);
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     Random random(seed);
     const auto parts = static_cast<std::int64_t>(1 + random.below(5));
-    WorkLeft work{.next = std::int64_t{1} << 50, .parts = parts, .again = {}};
+    cluster::WorkLeft work{.next = std::int64_t{1} << 50, .parts = parts, .again = {}};
     for (std::int64_t number = 0; number < 1000000;) {
       number += 1 + static_cast<std::int64_t>(random.below(2) == 0 ? 0 : random.below(100000));
       work.again.push_back(piece(number, parts));
@@ -63,7 +64,7 @@ TEST(WorkArea, ComesBackInEveryOrder) {
 }
 
 TEST(WorkArea, TakesTwoBytesForEachPieceHoweverManyAreUnderWay) {
-  const PrivateMemory memory(kBytes);
+  const os::PrivateMemory memory(kBytes);
   WorkArea area(memory.bytes());
   area.write({.next = 0, .parts = 4});
   std::size_t before = area.used().size();
@@ -76,17 +77,17 @@ TEST(WorkArea, TakesTwoBytesForEachPieceHoweverManyAreUnderWay) {
 }
 
 TEST(WorkArea, ANoteThatWasBrokenOffIsNotThere) {
-  const PrivateMemory memory(kBytes);
+  const os::PrivateMemory memory(kBytes);
   WorkArea area(memory.bytes());
   area.write({.next = 5, .parts = 1, .again = {{2, 0}}});
   memory.bytes()[area.used().size()] = std::byte{0xFF};  // Of a process that was killed.
   WorkArea next(memory.bytes());
   next.note({5, 0});
-  EXPECT_THAT(next.read().again, ElementsAre(Claim{2, 0}, Claim{5, 0}));
+  EXPECT_THAT(next.read().again, ElementsAre(cluster::Claim{2, 0}, cluster::Claim{5, 0}));
 }
 
 TEST(WorkArea, RefusesMoreThanItHasRoomForAndWhatItDidNotWrite) {
-  const PrivateMemory memory(4096);
+  const os::PrivateMemory memory(4096);
   WorkArea area(memory.bytes().first(256));
   area.write({.next = 0, .parts = 1});
   EXPECT_THROW(for (std::int64_t number = 0; number < 256; ++number) area.note(piece(number, 1)),
@@ -104,4 +105,4 @@ TEST(WorkArea, RefusesMoreThanItHasRoomForAndWhatItDidNotWrite) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -7,7 +7,7 @@
 #include "optimizer/optimizer.h"
 #include "server/memory/copy_floats.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 COHORT_VECTORIZE void add_weighted_loop(float* __restrict into, const float* __restrict from,
@@ -41,7 +41,7 @@ std::span<const float> Aggregate::piece(std::size_t begin, std::size_t count,
   if (equal_weights_) {
     std::vector<const float*> sources;
     for (const Contribution& one : contributions_) sources.push_back(one.values.data() + begin);
-    sum_of(sum, sources);
+    collective::sum_of(sum, sources);
     return sum;
   }
   const Contribution& first = contributions_.front();
@@ -147,9 +147,9 @@ PushedGradients GradientSum::gradients() const {
 }
 
 double GradientSum::square_sum() const {
-  double squares = sum_of_squares(areas_[area_].dense);
-  for (const RowsPushed& rows : row_views_) squares += sum_of_squares(rows.values);
+  double squares = optimizer::sum_of_squares(areas_[area_].dense);
+  for (const RowsPushed& rows : row_views_) squares += optimizer::sum_of_squares(rows.values);
   return squares;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

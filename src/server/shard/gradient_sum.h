@@ -9,7 +9,7 @@
 #include "server/memory/shard_memory.h"
 #include "server/wire/request.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// Sums of pushes: what several workers have pushed becomes one gradient.
 ///
@@ -123,4 +123,4 @@ class GradientSum {
   std::vector<RowsPushed> row_views_;  // Of those tables that have any.
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -11,7 +11,7 @@
 
 #include "server/shard/shard.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// One push for a PlainServer: a gradient or delta for every number, or nothing where the number is
 /// in a row that was not pushed.
@@ -118,4 +118,4 @@ class PlainServer {
   std::uint64_t version_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "server/memory/replica_message.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 /// See settle_shards(): nobody can have seen an update that another server lacks.
@@ -65,7 +65,7 @@ void compare_ledgers(std::vector<ShardMemory>& shards) {
   for (ShardMemory& shard : shards) {
     std::vector<LedgerEntry> entries = ledger_of(shard, generation, workers);
     ShardRecord record = shard.record();
-    WorkLeft work = shard.work();
+    cluster::WorkLeft work = shard.work();
     // Of an older group the work says who had it there: other workers than those of the ledger.
     const bool same_group = record.ledger_generation == generation;
     record.ledger_generation = generation;
@@ -75,8 +75,9 @@ void compare_ledgers(std::vector<ShardMemory>& shards) {
       if (!same_group || entries[i].settled == known[i]) continue;
       // Server 0 gives new work with its answer to a push or later; it has not got this one, so
       // what the worker has taken is what the push was of.
-      std::erase_if(work.again,
-                    [&](const Claim& piece) { return piece.taken_by == static_cast<int>(i); });
+      std::erase_if(work.again, [&](const cluster::Claim& piece) {
+        return piece.taken_by == static_cast<int>(i);
+      });
     }
     shard.commit(record, &work, entries);
   }
@@ -109,4 +110,4 @@ SettledShards settle_shards(std::span<const std::span<std::byte>> memories, cons
   return {.have_model = true, .version = smallest, .from_copies = from_copies};
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

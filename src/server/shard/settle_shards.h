@@ -6,7 +6,7 @@
 
 #include "server/shard/shard_rules.h"
 
-namespace cohort {
+namespace cohort::server {
 
 struct SettledShards {
   bool have_model = false;
@@ -33,4 +33,4 @@ struct SettledShards {
 SettledShards settle_shards(std::span<const std::span<std::byte>> memories, const ShardRules& rules,
                             std::span<const std::span<std::byte>> replicas = {});
 
-}  // namespace cohort
+}  // namespace cohort::server

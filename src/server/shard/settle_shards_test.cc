@@ -9,7 +9,7 @@
 
 #include "server/memory/lasting_memory.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using ::testing::ElementsAre;
@@ -19,9 +19,9 @@ constexpr int kShards = 2;
 
 /// What a server had when it ended.
 struct Left {
-  std::int64_t group = 1;             ///< That its ledger is of.
-  std::vector<LedgerEntry> ledger;    ///< By worker of that group.
-  std::vector<Claim> under_way = {};  ///< Pieces, and who had them.
+  std::int64_t group = 1;                      ///< That its ledger is of.
+  std::vector<LedgerEntry> ledger;             ///< By worker of that group.
+  std::vector<cluster::Claim> under_way = {};  ///< Pieces, and who had them.
 };
 
 /// The memories of two servers and of the copies they keep of each other, filled by hand.
@@ -52,7 +52,7 @@ class Memories {
   static std::size_t at(int server) { return static_cast<std::size_t>(server); }
 
   static void fill(const LastingMemory& memory, const Left& left) {
-    const WorkLeft work{.next = 10, .parts = 1, .again = left.under_way};
+    const cluster::WorkLeft work{.next = 10, .parts = 1, .again = left.under_way};
     ShardMemory(kShape, 0, memory.bytes())
         .publish({.ledger_generation = left.group}, &work, left.ledger);
   }
@@ -73,7 +73,7 @@ TEST(SettleShards, DoesNotHandOutAgainWhatAnotherServerHas) {
                     .under_way = {{.step = 3, .taken_by = 0}, {.step = 4, .taken_by = 1}}});
   memories.fill(1, {.ledger = {{}, {.settled = 1, .known = 1}}});
   EXPECT_THAT(memories.settle().from_copies, IsEmpty());
-  EXPECT_THAT(memories.shard(0).work().again, ElementsAre(Claim{.step = 3}));
+  EXPECT_THAT(memories.shard(0).work().again, ElementsAre(cluster::Claim{.step = 3}));
   EXPECT_EQ(memories.shard(0).record().counts.missing, 1U);
   EXPECT_EQ(memories.shard(1).record().counts.missing, 0U);
 }
@@ -86,10 +86,10 @@ TEST(SettleShards, HandsOutAgainWhatWorkersOfAnOlderGroupHad) {
       0, {.group = 1, .ledger = {{}, {}}, .under_way = {{.step = 4, .taken_by = 1}}});
   memories.fill(1, {.group = 2, .ledger = {{}, {.settled = 5, .known = 5}}});
   EXPECT_THAT(memories.settle().from_copies, ElementsAre(0));
-  EXPECT_THAT(memories.shard(0).work().again, ElementsAre(Claim{.step = 4}));
+  EXPECT_THAT(memories.shard(0).work().again, ElementsAre(cluster::Claim{.step = 4}));
   EXPECT_EQ(memories.shard(0).record().counts.missing, 5U);
   EXPECT_EQ(memories.shard(0).record().ledger_generation, 2);
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -7,7 +7,7 @@
 #include "server/shard/shard_rules.h"
 #include "server/shard/shard_state.h"
 
-namespace cohort {
+namespace cohort::server {
 
 namespace {
 
@@ -19,12 +19,12 @@ std::array<KeptArea, 2> kept_areas(const ShardMemory& memory, const ShardRules& 
 
 ShardMemory own_memory(const ShardRules& rules, const ShardShape& shape) {
   check_shape(shape);
-  return ShardMemory(shape, make_optimizer(rules.optimizer)->slots().size(), {});
+  return ShardMemory(shape, optimizer::make_optimizer(rules.optimizer)->slots().size(), {});
 }
 
 }  // namespace
 
-Shard::State::State(const ShardRules& rules, ShardMemory memory, WorkBoard* board)
+Shard::State::State(const ShardRules& rules, ShardMemory memory, cluster::WorkBoard* board)
     : rules_(rules),
       memory_(std::move(memory)),
       shape_(memory_.shape()),
@@ -91,7 +91,7 @@ void Shard::State::check_push(Request& request) {
 /// A push of an earlier group can name any worker and any work; both must at least be possible.
 void Shard::State::check_again(const Request& request) const {
   ledger_.check_again(request.header);
-  for (const Claim& piece : request.pieces) {
+  for (const cluster::Claim& piece : request.pieces) {
     if (!board_ || board_->has(piece)) continue;
     fail(ErrorCode::invalid, "worker {} pushes part {} of step {}; there is no such work",
          request.header.worker, piece.part, piece.step);
@@ -267,7 +267,7 @@ void Shard::State::refuse_all(const Error& error) {
 Shard::Shard(const ShardRules& rules, const ShardShape& shape)
     : Shard(rules, own_memory(rules, shape), nullptr) {}
 
-Shard::Shard(const ShardRules& rules, ShardMemory memory, WorkBoard* board) {
+Shard::Shard(const ShardRules& rules, ShardMemory memory, cluster::WorkBoard* board) {
   check_rules(rules);
   check_shape(memory.shape());
   state_ = std::make_unique<State>(rules, std::move(memory), board);
@@ -294,7 +294,7 @@ void Shard::put_model(std::size_t begin, std::span<const float> floats) {
 
 void Shard::publish_model(std::uint64_t version) {
   state_->version_ = version;
-  const WorkLeft work = state_->board_ ? state_->board_->left() : WorkLeft();
+  const cluster::WorkLeft work = state_->board_ ? state_->board_->left() : cluster::WorkLeft();
   state_->memory_.publish(state_->record(), &work, state_->ledger_.entries());
   state_->replicate(ReplicaMessage::Kind::whole);
   for (Request& request : std::exchange(state_->early_, {})) submit(std::move(request));
@@ -324,7 +324,7 @@ void Shard::leave(int worker) {
 }
 
 /// The first one of a group is committed with the ledger, which is then that of this group.
-void Shard::note_work(std::int64_t generation, const Claim& claim) {
+void Shard::note_work(std::int64_t generation, const cluster::Claim& claim) {
   if (state_->ledger_.generation() == generation) return state_->memory_.note_work(claim);
   state_->ledger_.begin(generation);
   state_->commit();
@@ -359,11 +359,11 @@ std::span<const float> Shard::dense() const {
   return state_->model_.dense();
 }
 
-CodecMemory Shard::codec_memory(int worker) {
+compression::CodecMemory Shard::codec_memory(int worker) {
   return state_->copies_.memory(worker);
 }
 
-void Shard::recall_codec(int worker, const CodecMemory& memory) {
+void Shard::recall_codec(int worker, const compression::CodecMemory& memory) {
   state_->copies_.recall(worker, memory);
 }
 
@@ -375,4 +375,4 @@ const PushCounts& Shard::counts() const {
   return state_->ledger_.counts();
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

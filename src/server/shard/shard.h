@@ -16,7 +16,7 @@
 #include "server/wire/model_message.h"
 #include "server/wire/request.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// One server's part of the model and the rules by which it changes. Knows nothing of how requests
 /// arrive. One thread at a time.
@@ -40,7 +40,7 @@ class Shard {
   /// In this memory, with the model that it has, if it has one. A request is answered after what it
   /// did is committed. `board`: where pushes are made of work that server 0 hands out, and this is
   /// server 0; it must outlive the shard. A push and its work are done in one and the same commit.
-  Shard(const ShardRules& rules, ShardMemory memory, WorkBoard* board);
+  Shard(const ShardRules& rules, ShardMemory memory, cluster::WorkBoard* board);
   ~Shard();
 
   /// The first model. Until then requests wait. Its work is the board's business.
@@ -57,8 +57,8 @@ class Shard {
   void submit(Request&& request);
 
   /// What the codec of the messages to this worker remembers; and to go on from it.
-  CodecMemory codec_memory(int worker);
-  void recall_codec(int worker, const CodecMemory& memory);
+  compression::CodecMemory codec_memory(int worker);
+  void recall_codec(int worker, const compression::CodecMemory& memory);
 
   /// The worker is gone and will send nothing more. Quorum and async go on without it, and so does
   /// sync when it had finished; what has come of it counts, as it does on the other servers that it
@@ -68,7 +68,7 @@ class Shard {
 
   /// The board has handed out this piece in this group, and to whom. Throws Error(no_space) where
   /// no more can be told of.
-  void note_work(std::int64_t generation, const Claim& claim);
+  void note_work(std::int64_t generation, const cluster::Claim& claim);
 
   /// Called after the commit of an update or a push, before anybody is answered. What it throws
   /// goes through the call that made the commit, and nobody is answered.
@@ -94,4 +94,4 @@ class Shard {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

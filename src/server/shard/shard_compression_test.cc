@@ -9,7 +9,7 @@
 
 #include "server/shard/shard_test_support.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using ::testing::ElementsAre;
@@ -29,7 +29,7 @@ ShardRules compressed(const std::string& kind, int workers) {
   return rules;
 }
 
-std::vector<std::byte> encoded(Codec& codec, const std::vector<float>& values) {
+std::vector<std::byte> encoded(compression::Codec& codec, const std::vector<float>& values) {
   std::vector<std::byte> message(codec.max_bytes());
   message.resize(codec.encode(values, message));
   return message;
@@ -48,8 +48,8 @@ TEST_P(CompressedShard, PullsBringAWorkersCopyToTheParameters) {
   Shard shard(compressed(GetParam(), 2), shape());
   const std::vector<float> first_model = random_floats(kFloats, random);
   initialise(shard, first_model, {});
-  const auto codec = make_codec(compressed(GetParam(), 2).compression,
-                                {.count = kFloats, .matrices = shape().matrices}, 9);
+  const auto codec = compression::make_codec(compressed(GetParam(), 2).compression,
+                                             {.count = kFloats, .matrices = shape().matrices}, 9);
 
   Call first(pull_by(1));
   first.want_message = true;
@@ -95,7 +95,7 @@ TEST(ShardCompression, SyncSumsWhatTheMessagesOfAllWorkersSay) {
   rules.consistency = Consistency::sync;
   Shard shard(rules, {.dense = 2});
   initialise(shard, std::vector<float>{0, 10}, {});
-  const auto codec = make_codec(rules.compression, {.count = 2}, 1);
+  const auto codec = compression::make_codec(rules.compression, {.count = 2}, 1);
   Call first(push_and_pull(0, 1));
   first.encoded = encoded(*codec, {1, 2});
   Call second(push_and_pull(1, 1));
@@ -137,4 +137,4 @@ TEST(ShardCompression, AutoAndNoneArePlain) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

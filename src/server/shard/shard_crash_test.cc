@@ -10,7 +10,7 @@
 #include "base/deadline.h"
 #include "server/server_group_test_support.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using testing::HasSubstr;
@@ -117,7 +117,7 @@ TEST(ShardMemory, RefusesMemoryThatIsTooSmallOrAnothers) {
   EXPECT_THROW(ShardMemory({.dense = 100000}, 1, memory.bytes()), Error);
   ShardMemory mine(shape, 1, memory.bytes());
   EXPECT_FALSE(mine.has_model());
-  const WorkLeft work{.next = 7, .parts = 2, .again = {{1, 1}}};
+  const cluster::WorkLeft work{.next = 7, .parts = 2, .again = {{1, 1}}};
   mine.publish({.version = 5}, &work);
   EXPECT_THROW(ShardMemory({.dense = 99}, 1, memory.bytes()), Error);
   EXPECT_THROW(ShardMemory(shape, 0, memory.bytes()), Error);
@@ -127,7 +127,7 @@ TEST(ShardMemory, RefusesMemoryThatIsTooSmallOrAnothers) {
   EXPECT_EQ(found->record().version, 5U);
   EXPECT_EQ(found->work().next, 7);
   EXPECT_EQ(found->work().parts, 2);
-  EXPECT_THAT(found->work().again, testing::ElementsAre(Claim{1, 1}));
+  EXPECT_THAT(found->work().again, testing::ElementsAre(cluster::Claim{1, 1}));
 }
 
 TEST(ShardMemory, CountsAreWholeOverThoseThatAKilledServerHalfWrote) {
@@ -167,4 +167,4 @@ TEST(PushCounts, BecomeOthersWhicheverHaveMorePlacesInUse) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -6,7 +6,7 @@
 
 #include "server/shard/shard_test_support.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using ::testing::ElementsAre;
@@ -160,4 +160,4 @@ TEST(ShardHold, NobodyHoldsAloneAndNothingThatDiverged) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -5,7 +5,7 @@
 
 #include "server/shard/shard_test_support.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using ::testing::ElementsAre;
@@ -142,4 +142,4 @@ TEST(ShardLeaving, APushOfTheLostThatWaitsGoesIntoTheNextUpdate) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "server/shard/shard_test_support.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 /// A worker goes on when all servers have answered it, so what one server waits for may hang on
@@ -129,4 +129,4 @@ TEST(ShardLiveness, NobodyWaitsForEver) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

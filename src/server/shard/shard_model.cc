@@ -9,11 +9,11 @@
 #include "optimizer/optimizer.h"
 #include "server/memory/copy_floats.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 double squares_of(const RowGradients& gradients) {
-  return sum_of_squares(gradients.values) * gradients.weight * gradients.weight;
+  return optimizer::sum_of_squares(gradients.values) * gradients.weight * gradients.weight;
 }
 
 void check_count(const char* what, std::size_t got, std::size_t wanted) {
@@ -23,11 +23,11 @@ void check_count(const char* what, std::size_t got, std::size_t wanted) {
 
 }  // namespace
 
-TrainedFloats::TrainedFloats(const DenseArea& area, const Optimizer& optimizer)
+TrainedFloats::TrainedFloats(const DenseArea& area, const optimizer::Optimizer& optimizer)
     : optimizer_(optimizer), area_(area) {}
 
 void TrainedFloats::update_part(std::size_t offset, std::span<const float> gradients,
-                                const UpdateScalars& scalars) {
+                                const optimizer::UpdateScalars& scalars) {
   part_slots_.clear();
   for (const std::span<float> slot : floats().slots) {
     part_slots_.push_back(slot.subspan(offset, gradients.size()));
@@ -38,7 +38,7 @@ void TrainedFloats::update_part(std::size_t offset, std::span<const float> gradi
 /// A piece is small enough to stay in the cache through all that is done with it: it is saved,
 /// summed, updated and copied to those who pull before the next one is touched.
 double TrainedFloats::update(const Aggregate& gradients, const Update& update) {
-  UpdateScalars scalars = update.scalars;
+  optimizer::UpdateScalars scalars = update.scalars;
   scalars.gradient_scale *= gradients.scale();
   scratch_.resize(std::min(values().size(), kPieceFloats));
   const CopyFloats copy_updated = way_to_copy(values().size_bytes());
@@ -47,7 +47,7 @@ double TrainedFloats::update(const Aggregate& gradients, const Update& update) {
     save_floats(area_, begin, count);
     failpoint("server.in-update");
     const std::span<const float> piece = gradients.piece(begin, count, scratch_);
-    if (update.want_norm) squares += sum_of_squares(piece);
+    if (update.want_norm) squares += optimizer::sum_of_squares(piece);
     update_part(begin, piece, scalars);
     for (const std::span<float> copy : update.copies) {
       copy_updated(values().subspan(begin, count), copy.subspan(begin));
@@ -57,7 +57,7 @@ double TrainedFloats::update(const Aggregate& gradients, const Update& update) {
   return squares * gradients.scale() * gradients.scale();
 }
 
-RowTable::RowTable(const TableArea& area, const Optimizer& optimizer)
+RowTable::RowTable(const TableArea& area, const optimizer::Optimizer& optimizer)
     : area_(area), floats_({.now = area.floats}, optimizer) {}
 
 void RowTable::copy_rows(std::span<const std::uint32_t> rows, std::span<float> out) const {
@@ -67,8 +67,8 @@ void RowTable::copy_rows(std::span<const std::uint32_t> rows, std::span<float> o
   }
 }
 
-void RowTable::update(const RowGradients& gradients, const UpdateScalars& scalars) {
-  UpdateScalars weighted = scalars;
+void RowTable::update(const RowGradients& gradients, const optimizer::UpdateScalars& scalars) {
+  optimizer::UpdateScalars weighted = scalars;
   weighted.gradient_scale *= gradients.weight;
   const std::span<const std::uint32_t> rows = gradients.rows;
   save_rows(area_, rows);
@@ -88,7 +88,7 @@ std::size_t RowTable::offset_of(std::uint32_t row) const {
 }
 
 ShardModel::ShardModel(const ShardMemory& memory, const OptimizerOptions& optimizer)
-    : optimizer_(make_optimizer(optimizer)), dense_(memory.dense(), *optimizer_) {
+    : optimizer_(optimizer::make_optimizer(optimizer)), dense_(memory.dense(), *optimizer_) {
   if (memory.slots() != optimizer_->slots().size()) {
     fail(ErrorCode::invalid, "a server's model has {} optimizer slots; {} needs {}", memory.slots(),
          optimizer.kind, optimizer_->slots().size());
@@ -178,4 +178,4 @@ double ShardModel::update_rows(std::size_t table, std::span<const RowGradients> 
   return update.want_norm ? squares_of(gradients) : 0;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

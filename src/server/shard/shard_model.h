@@ -11,7 +11,7 @@
 #include "server/shard/gradient_sum.h"
 #include "server/wire/model_message.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// The parameters of a shard with their optimizer slots, and how gradients change them.
 ///
@@ -27,17 +27,17 @@ namespace cohort {
 class TrainedFloats {
  public:
   /// The optimizer must outlive it.
-  TrainedFloats(const DenseArea& area, const Optimizer& optimizer);
+  TrainedFloats(const DenseArea& area, const optimizer::Optimizer& optimizer);
 
   const FloatsArea& floats() const { return area_.now; }
   std::span<float> values() const { return area_.now.values; }
 
   /// Updates gradients.size() floats from `offset`; the others stay as they are. Saves nothing.
   void update_part(std::size_t offset, std::span<const float> gradients,
-                   const UpdateScalars& scalars);
+                   const optimizer::UpdateScalars& scalars);
 
   struct Update {
-    UpdateScalars scalars;
+    optimizer::UpdateScalars scalars;
     bool want_norm = false;
     std::span<const std::span<float>> copies = {};  ///< Each gets the updated floats.
   };
@@ -48,7 +48,7 @@ class TrainedFloats {
   double update(const Aggregate& gradients, const Update& update);
 
  private:
-  const Optimizer& optimizer_;
+  const optimizer::Optimizer& optimizer_;
   DenseArea area_;
   std::vector<float> scratch_;                // For one piece of a sum.
   std::vector<std::span<float>> part_slots_;  // Of update_part(); kept, so that it allocates once.
@@ -60,7 +60,7 @@ class TrainedFloats {
 class RowTable {
  public:
   /// The optimizer must outlive it.
-  RowTable(const TableArea& area, const Optimizer& optimizer);
+  RowTable(const TableArea& area, const optimizer::Optimizer& optimizer);
 
   std::size_t width() const { return area_.shape.width; }
   const FloatsArea& floats() const { return floats_.floats(); }
@@ -68,7 +68,7 @@ class RowTable {
   /// Writes copies of the rows one after the other.
   void copy_rows(std::span<const std::uint32_t> rows, std::span<float> out) const;
 
-  void update(const RowGradients& gradients, const UpdateScalars& scalars);
+  void update(const RowGradients& gradients, const optimizer::UpdateScalars& scalars);
 
  private:
   std::size_t offset_of(std::uint32_t row) const;
@@ -108,11 +108,11 @@ class ShardModel {
   double update_rows(std::size_t table, std::span<const RowGradients> parts,
                      const TrainedFloats::Update& update);
 
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<optimizer::Optimizer> optimizer_;
   TrainedFloats dense_;
   std::vector<RowTable> tables_;
   FloatList<float> expected_;                // Where the floats of a first model go.
   std::vector<Contribution> contributions_;  // To the sum that is made.
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

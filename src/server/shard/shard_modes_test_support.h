@@ -13,7 +13,7 @@
 #include "server/shard/shard_test_support.h"
 #include "server/wire/shard_shape.h"
 
-namespace cohort {
+namespace cohort::server {
 
 // One server then has three pieces of dense floats.
 inline const ModelSize kModel{.dense = 40000, .tables = {{.rows = 60, .width = 3}}};
@@ -129,4 +129,4 @@ inline std::vector<Mode> modes() {
       {"quorum", rules_for(ShardRules::Consistency::quorum, 4, momentum), quorum_script}};
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

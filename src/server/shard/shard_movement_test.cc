@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "server/shard/shard_test_support.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using Consistency = ShardRules::Consistency;
@@ -126,4 +126,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

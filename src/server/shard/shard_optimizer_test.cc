@@ -10,7 +10,7 @@
 #include "server/shard/shard_test_support.h"
 #include "server/wire/shard_shape.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 constexpr std::size_t kDense = 20000;
@@ -28,11 +28,12 @@ void PrintTo(const OptimizerCase& one, std::ostream* out) {
 /// One process that has all gradients.
 struct OneProcess {
   OneProcess(const OptimizerOptions& options, std::vector<float> first_model)
-      : rule(make_optimizer(options)),
+      : rule(optimizer::make_optimizer(options)),
         parameters(std::move(first_model)),
         slots(rule->slots().size(), std::vector<float>(parameters.size())) {}
 
-  void step(const std::vector<std::vector<float>>& gradients, const UpdateScalars& scalars) {
+  void step(const std::vector<std::vector<float>>& gradients,
+            const optimizer::UpdateScalars& scalars) {
     std::vector<float> sum = gradients.front();
     for (std::size_t worker = 1; worker < gradients.size(); ++worker) {
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[worker][i];
@@ -41,7 +42,7 @@ struct OneProcess {
     rule->update(parameters, sum, spans, scalars);
   }
 
-  std::unique_ptr<Optimizer> rule;
+  std::unique_ptr<optimizer::Optimizer> rule;
   std::vector<float> parameters;
   std::vector<std::vector<float>> slots;
 };
@@ -65,7 +66,7 @@ class Servers {
 
   /// All workers push in a random order; returns what worker 0 pulls.
   std::vector<float> step(const std::vector<std::vector<float>>& gradients,
-                          const UpdateScalars& scalars, Random& random) {
+                          const optimizer::UpdateScalars& scalars, Random& random) {
     std::vector<float> model;
     for (std::size_t server = 0; server < shards_.size(); ++server) {
       const ShardPart part = parts_[server];
@@ -116,7 +117,7 @@ TEST_P(SyncShards, EqualOneProcessBitForBit) {
         for (int worker = 0; worker < workers; ++worker) {
           gradients.push_back(random_floats(kDense, random));
         }
-        const UpdateScalars scalars{.lr = 0.1 / step, .step = step};
+        const optimizer::UpdateScalars scalars{.lr = 0.1 / step, .step = step};
         one.step(gradients, scalars);
         ASSERT_EQ(many.step(gradients, scalars, random), one.parameters) << "step " << step;
       }
@@ -135,4 +136,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& one) { return one.param.name; });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

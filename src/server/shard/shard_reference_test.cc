@@ -13,7 +13,7 @@
 #include "server/shard/shard_test_support.h"
 #include "server/wire/shard_shape.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using Consistency = ShardRules::Consistency;
@@ -169,10 +169,10 @@ class Simulation {
   void start(std::size_t number) {
     Worker& worker = workers_[number];
     if (bounded_) {
-      Claim claim;
+      cluster::Claim claim;
       const auto answer = board_.claim(static_cast<int>(number), claim);
-      if (answer == WorkBoard::Answer::wait) return;
-      worker.done = answer == WorkBoard::Answer::end;
+      if (answer == cluster::WorkBoard::Answer::wait) return;
+      worker.done = answer == cluster::WorkBoard::Answer::end;
     } else {
       worker.done = worker.steps == kSteps;
     }
@@ -305,7 +305,7 @@ class Simulation {
 
   Random random_;
   bool bounded_;
-  WorkBoard board_;
+  cluster::WorkBoard board_;
   std::vector<Worker> workers_;
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::pair<std::size_t, std::size_t>> undelivered_;  // (worker, server)
@@ -340,4 +340,4 @@ INSTANTIATE_TEST_SUITE_P(Modes, ShardReference, ::testing::ValuesIn(modes()),
                          [](const auto& mode) { return mode.param.name; });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

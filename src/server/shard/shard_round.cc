@@ -18,7 +18,7 @@
 #include "server/shard/shard_rules.h"
 #include "server/shard/shard_state.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// Makes the update that has become possible, if one has.
 void Shard::State::go_on() {
@@ -119,7 +119,7 @@ const ShardRecord& Shard::State::record() {
 /// Makes what this shard is now what it will be found as.
 void Shard::State::commit() {
   failpoint("server.before-commit");
-  std::optional<WorkLeft> work;
+  std::optional<cluster::WorkLeft> work;
   if (board_ && memory_.lasts()) work = board_->left();
   memory_.commit(record(), work ? &*work : nullptr, ledger_.entries());
   failpoint("server.before-answer");
@@ -218,7 +218,7 @@ std::span<const PushedGradients> Shard::State::gradients(std::span<const Waiting
   return gradients_;
 }
 
-UpdateScalars Shard::State::scalars(std::size_t pushes, double gradient_scale) const {
+optimizer::UpdateScalars Shard::State::scalars(std::size_t pushes, double gradient_scale) const {
   return {.lr = rules_.deltas ? rules_.optimizer.lr : newest_lr_,
           .step = static_cast<std::int64_t>(version_) + 1,
           .gradient_scale = gradient_scale,
@@ -272,4 +272,4 @@ void Shard::State::answer_at_once(const Request& request, ReplyHeader reply) {
   request.answer(reply);
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

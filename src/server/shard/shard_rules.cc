@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "server/wire/wire.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 /// Flags that contradict each other or the rules.
@@ -165,4 +165,4 @@ void check_request(const Request& request, const ShardRules& rules, const ShardS
   for (const RowsWanted& wanted : request.rows_wanted) check_rows(worker, wanted, shape);
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

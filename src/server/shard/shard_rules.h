@@ -8,7 +8,7 @@
 #include "server/wire/request.h"
 #include "server/wire/shard_shape.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// How a server turns pushes into updates. Every server of a run has the same rules, made of the
 /// job's (strategy/servers/server_rule.cc).
@@ -57,4 +57,4 @@ void check_generation(const RequestHeader& header, std::int64_t generation);
 /// came before (sequence numbers, versions, what is held) is the shard's to check.
 void check_request(const Request& request, const ShardRules& rules, const ShardShape& shape);
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -6,7 +6,7 @@
 
 #include "server/shard/shard_test_support.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using ::testing::ElementsAre;
@@ -83,4 +83,4 @@ TEST(ShardSequence, AnAnsweredWorkerMaySubmitFromWithinItsAnswer) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

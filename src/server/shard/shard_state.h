@@ -12,7 +12,7 @@
 #include "server/shard/shard_model.h"
 #include "server/shard/worker_copies.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// A request that waits for other workers: a push, or while gradients are held an `apply`.
 struct WaitingRequest {
@@ -62,7 +62,7 @@ struct HeldRound {
 ///
 /// Requests are taken in shard.cc, rounds made in shard_round.cc.
 struct Shard::State {
-  State(const ShardRules& rules, ShardMemory memory, WorkBoard* board);
+  State(const ShardRules& rules, ShardMemory memory, cluster::WorkBoard* board);
 
   bool sync() const { return rules_.consistency == ShardRules::Consistency::sync; }
   ShardWorker& worker(int number) { return workers_[static_cast<std::size_t>(number)]; }
@@ -108,7 +108,7 @@ struct Shard::State {
   ReplyHeader count_votes(std::span<const WaitingRequest> round) const;
   double weight_of(std::uint64_t staleness) const;
   std::span<const PushedGradients> gradients(std::span<const WaitingRequest> pushes);
-  UpdateScalars scalars(std::size_t pushes, double gradient_scale) const;
+  optimizer::UpdateScalars scalars(std::size_t pushes, double gradient_scale) const;
 
   // Answers.
   std::vector<WaitingRequest> take_waiting();
@@ -119,7 +119,7 @@ struct Shard::State {
   const ShardRules rules_;
   ShardMemory memory_;
   const ShardShape shape_;
-  WorkBoard* const board_;
+  cluster::WorkBoard* const board_;
   Replicate replicate_;  // Empty where there is no copy.
   ShardModel model_;
   PushLedger ledger_;
@@ -141,4 +141,4 @@ struct Shard::State {
   std::vector<PushedGradients> gradients_;   // That enter it.
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

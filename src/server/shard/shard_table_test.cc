@@ -7,7 +7,7 @@
 #include "server/shard/shard_test_support.h"
 #include "server/wire/shard_shape.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using ::testing::ElementsAre;
@@ -174,4 +174,4 @@ TEST(ShardParts, CutEverythingOnceAndEvenly) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -13,7 +13,7 @@
 #include "base/deadline.h"
 #include "server/shard/shard_test_support.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using ::testing::ElementsAre;
@@ -338,4 +338,4 @@ TEST(Shard, RefusesASecondPushWhileTheFirstWaits) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "server/shard/shard.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// Rows of a table with memory of their own.
 struct OwnRows {
@@ -122,4 +122,4 @@ inline std::vector<float> random_floats(std::size_t count, Random& random) {
   return values;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

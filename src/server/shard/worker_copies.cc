@@ -5,7 +5,7 @@
 #include "server/memory/copy_floats.h"
 #include "server/wire/wire.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 COHORT_VECTORIZE void subtract(float* __restrict out, const float* __restrict a,
@@ -20,9 +20,9 @@ void write_message(const Request& request, std::span<const std::byte> message) {
 
 }  // namespace
 
-WorkerCodec::WorkerCodec(const CompressionOptions& options, const CodecShape& shape,
+WorkerCodec::WorkerCodec(const CompressionOptions& options, const compression::CodecShape& shape,
                          std::uint64_t seed)
-    : codec_(make_codec(options, shape, seed)),
+    : codec_(compression::make_codec(options, shape, seed)),
       pushed_(shape.count),
       difference_(shape.count),
       message_(codec_->max_bytes()) {}
@@ -38,7 +38,7 @@ std::span<const std::byte> WorkerCodec::encode_change(std::span<const float> par
   subtract(difference_.data(), parameters.data(), worker_has.data(), difference_.size());
   const auto message = std::span(message_).first(codec_->encode(difference_, message_));
   codec_->decode(message, difference_);
-  add_to(worker_has, difference_);
+  collective::add_to(worker_has, difference_);
   return message;
 }
 
@@ -70,11 +70,11 @@ void WorkerCopies::pull_copied(const Request& request, std::span<const float> pa
   write_message(request, std::as_bytes(parameters));
 }
 
-CodecMemory WorkerCopies::memory(int worker) {
-  return plain_ ? CodecMemory() : codec_of(worker).codec().memory();
+compression::CodecMemory WorkerCopies::memory(int worker) {
+  return plain_ ? compression::CodecMemory() : codec_of(worker).codec().memory();
 }
 
-void WorkerCopies::recall(int worker, const CodecMemory& memory) {
+void WorkerCopies::recall(int worker, const compression::CodecMemory& memory) {
   if (!plain_) codec_of(worker).codec().recall(memory);
 }
 
@@ -88,4 +88,4 @@ WorkerCodec& WorkerCopies::codec_of(int worker) {
   return *codec;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -9,7 +9,7 @@
 #include "server/shard/shard_rules.h"
 #include "server/wire/request.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// The way of the dense parameters to the workers' copies, and of their pushes back: as they are,
 /// or by the job's codec. Rows of tables always travel as they are.
@@ -24,9 +24,10 @@ namespace cohort {
 /// A server's end of the compressed messages to and from one worker.
 class WorkerCodec {
  public:
-  WorkerCodec(const CompressionOptions& options, const CodecShape& shape, std::uint64_t seed);
+  WorkerCodec(const CompressionOptions& options, const compression::CodecShape& shape,
+              std::uint64_t seed);
 
-  Codec& codec() { return *codec_; }
+  compression::Codec& codec() { return *codec_; }
 
   /// What a pushed message says; valid until the next call. Throws Error(corrupt).
   std::span<const float> decode(std::span<const std::byte> message);
@@ -37,7 +38,7 @@ class WorkerCodec {
                                            std::span<float> worker_has);
 
  private:
-  std::unique_ptr<Codec> codec_;
+  std::unique_ptr<compression::Codec> codec_;
   std::vector<float> pushed_;
   std::vector<float> difference_;
   std::vector<std::byte> message_;
@@ -61,8 +62,8 @@ class WorkerCopies {
   void pull_copied(const Request& request, std::span<const float> parameters);
 
   /// What the codec for this worker remembers; and to go on from it.
-  CodecMemory memory(int worker);
-  void recall(int worker, const CodecMemory& memory);
+  compression::CodecMemory memory(int worker);
+  void recall(int worker, const compression::CodecMemory& memory);
 
  private:
   struct Worker {
@@ -73,9 +74,9 @@ class WorkerCopies {
   WorkerCodec& codec_of(int worker);
 
   CompressionOptions compression_;
-  CodecShape vectors_;
+  compression::CodecShape vectors_;
   bool plain_;
   std::vector<Worker> workers_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

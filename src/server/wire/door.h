@@ -7,7 +7,7 @@
 #include "os/memory.h"
 #include "os/shared_wait.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// A server's memory through which workers of its host ring: one bell for all, and a slot for each
 /// worker. What a request says is in the worker's own memory; the slot only tells that it is there
@@ -30,12 +30,12 @@ struct alignas(64) DoorSlot {
 
   alignas(64) std::atomic<std::uint32_t> answered;  ///< Replies so far; written by the server.
   std::uint64_t reply_bytes;  ///< Of the last one; valid once `answered` says so.
-  SharedEvent reply;
+  os::SharedEvent reply;
 };
 
 /// Where the server's thread sleeps.
 struct alignas(64) DoorBell {
-  SharedEvent event;
+  os::SharedEvent event;
   std::atomic<std::uint32_t> closed;  ///< Nobody will answer any more.
 };
 
@@ -46,12 +46,12 @@ class Door {
     return sizeof(DoorBell) + static_cast<std::size_t>(workers) * sizeof(DoorSlot);
   }
 
-  explicit Door(const SharedMemory& memory)
+  explicit Door(const os::SharedMemory& memory)
       : bell_(reinterpret_cast<DoorBell*>(memory.data())),
         slots_(reinterpret_cast<DoorSlot*>(memory.data() + sizeof(DoorBell)),
                (memory.size() - sizeof(DoorBell)) / sizeof(DoorSlot)) {}
 
-  SharedEvent& bell() const { return bell_->event; }
+  os::SharedEvent& bell() const { return bell_->event; }
   bool is_closed() const { return bell_->closed.load(std::memory_order_acquire) != 0; }
   /// By the server when it ends; whoever waits for a reply is woken.
   void close() const {
@@ -73,4 +73,4 @@ constexpr std::size_t whole_lines(std::size_t floats) {
   return (floats + kFloatsPerLine - 1) / kFloatsPerLine * kFloatsPerLine;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

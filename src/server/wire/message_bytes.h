@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// How messages are put together and taken apart. Numbers are written the way they are in memory:
 /// both ends run the same build, which the mark in front of every message proves (wire.h). What is
@@ -74,4 +74,4 @@ class MessageReader {
   std::span<const std::byte> bytes_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "server/wire/message_bytes.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 /// More than any machine has room for, and few enough that their bytes can be counted.
@@ -27,7 +27,8 @@ ShardShape take_shape(MessageReader& reader) {
   shape.dense = reader.take<std::uint64_t>();
   const auto tables = reader.take<std::uint64_t>();
   const auto matrices = reader.take<std::uint64_t>();
-  for (const MatrixShape& matrix : reader.take_all<MatrixShape>(matrices)) {
+  for (const compression::MatrixShape& matrix :
+       reader.take_all<compression::MatrixShape>(matrices)) {
     shape.matrices.push_back(matrix);
   }
   if (tables > reader.rest().size() / sizeof(TableShape)) {
@@ -77,7 +78,7 @@ ModelMessage take_model_head(MessageReader& reader) {
   }
   model.work.next = reader.take<std::int64_t>();
   model.work.parts = reader.take<std::int64_t>();
-  const auto again = reader.take_all<Claim>(reader.take<std::uint64_t>());
+  const auto again = reader.take_all<cluster::Claim>(reader.take<std::uint64_t>());
   model.work.again.assign(again.begin(), again.end());
   model.shape = take_shape(reader);
   return model;
@@ -111,17 +112,17 @@ ModelMessage read_model_message(std::span<const std::byte> bytes) {
   return model;
 }
 
-void write_codec_memory(std::vector<std::byte>& bytes, const CodecMemory& memory) {
+void write_codec_memory(std::vector<std::byte>& bytes, const compression::CodecMemory& memory) {
   append(bytes, std::uint64_t{memory.floats.size()});
   append(bytes, std::uint64_t{memory.numbers.size()});
   append_all(bytes, std::span(memory.floats));
   append_all(bytes, std::span(memory.numbers));
 }
 
-CodecMemory take_codec_memory(MessageReader& message) {
+compression::CodecMemory take_codec_memory(MessageReader& message) {
   const auto floats = message.take<std::uint64_t>();
   const auto numbers = message.take<std::uint64_t>();
-  CodecMemory memory;
+  compression::CodecMemory memory;
   const auto values = message.take_all<float>(floats);
   memory.floats.assign(values.begin(), values.end());
   // Floats before them may leave them where whole numbers cannot be read in place.
@@ -131,4 +132,4 @@ CodecMemory take_codec_memory(MessageReader& message) {
   return memory;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -10,7 +10,7 @@
 #include "compression/codec.h"
 #include "server/wire/shard_shape.h"
 
-namespace cohort {
+namespace cohort::server {
 
 class MessageReader;
 
@@ -25,7 +25,7 @@ class MessageReader;
 struct ModelMessage {
   std::uint64_t version = 0;
   std::size_t slots = 0;  ///< 0: all slots are zero.
-  WorkLeft work = {};
+  cluster::WorkLeft work = {};
   ShardShape shape = {};
   std::span<const float> floats = {};
 };
@@ -96,8 +96,8 @@ ShardShape read_shape(std::span<const std::byte> bytes);
 /// or brings it back: the count of its floats and of its numbers, then both. In a `recall` the
 /// parameters that the worker has follow, where the server keeps a copy of them (floats, to the
 /// end).
-void write_codec_memory(std::vector<std::byte>& bytes, const CodecMemory& memory);
+void write_codec_memory(std::vector<std::byte>& bytes, const compression::CodecMemory& memory);
 /// Takes one off the message. Throws Error(corrupt) where it ends too early.
-CodecMemory take_codec_memory(MessageReader& message);
+compression::CodecMemory take_codec_memory(MessageReader& message);
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -8,7 +8,7 @@
 
 #include "server/wire/message_bytes.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using testing::ElementsAre;
@@ -35,7 +35,7 @@ TEST(ModelMessage, ComesBack) {
   EXPECT_EQ(model.slots, 1U);
   EXPECT_EQ(model.work.next, 9);
   EXPECT_EQ(model.work.parts, 4);
-  EXPECT_THAT(model.work.again, ElementsAre(Claim{1, 3}, Claim{2, 0}));
+  EXPECT_THAT(model.work.again, ElementsAre(cluster::Claim{1, 3}, cluster::Claim{2, 0}));
   EXPECT_EQ(model.shape.dense, 2U);
   ASSERT_EQ(model.shape.tables.size(), 1U);
   EXPECT_EQ(model.shape.tables[0].end_row, 7U);
@@ -101,7 +101,7 @@ TEST(ModelMessage, SurvivesAnyByteBeingWrong) {
 }
 
 TEST(CodecMemory, IsReadAsItWasWritten) {
-  const CodecMemory memory{.floats = {1, 2, 3}, .numbers = {4, -5}};
+  const compression::CodecMemory memory{.floats = {1, 2, 3}, .numbers = {4, -5}};
   std::vector<std::byte> bytes;
   write_codec_memory(bytes, memory);
   MessageReader whole(bytes);
@@ -115,4 +115,4 @@ TEST(CodecMemory, IsReadAsItWasWritten) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -10,7 +10,7 @@
 
 #include "cluster/work_board.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// What a worker and a parameter server say to each other, whichever way it travels.
 ///
@@ -158,7 +158,8 @@ struct Request {
 
   std::vector<RowsPushed> rows = {};         ///< push.
   std::vector<RowsWanted> rows_wanted = {};  ///< Served at once, whatever else waits.
-  std::vector<Claim> pieces = {};  ///< A push that is made again: the work that is done by it.
+  std::vector<cluster::Claim> pieces =
+      {};  ///< A push that is made again: the work that is done by it.
   std::span<const std::byte> encoded = {};  ///< push: a message of the job's codec.
   std::span<const std::byte> rest = {};     ///< What followed in the message; see RequestKind.
 
@@ -187,4 +188,4 @@ struct Request {
   }
 };
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -7,7 +7,7 @@
 #include "rpc/rpc.h"
 #include "server/wire/wire.h"
 
-namespace cohort {
+namespace cohort::server {
 
 std::string to_text(const ServerAddress& address) {
   return fmt::format("{} {} {} {}", address.pid, address.rpc, address.door, address.host);
@@ -28,17 +28,17 @@ std::string server_key(int server) {
   return fmt::format("server/{}", server);
 }
 
-PeerWatch watch_server(const ServerAddress& address) {
-  if (address.host != host_id()) return {};
+os::PeerWatch watch_server(const ServerAddress& address) {
+  if (address.host != cluster::host_id()) return {};
   try {
-    return PeerWatch({static_cast<pid_t>(address.pid)});
+    return os::PeerWatch({static_cast<pid_t>(address.pid)});
   } catch (const Error& error) {
     if (error.code() != ErrorCode::peer_lost) throw;
     fail(ErrorCode::peer_lost, "its process {} has ended", address.pid);
   }
 }
 
-void check_server(const PeerWatch& watch, const ServerAddress& address) {
+void check_server(const os::PeerWatch& watch, const ServerAddress& address) {
   if (!watch.is_dead(0)) return;
   fail(ErrorCode::peer_lost, "its process {} has ended", address.pid);
 }
@@ -61,11 +61,11 @@ Hello hello_from(std::span<const std::byte> text) {
 
 void greet_server(const std::string& rpc_address, const RequestHeader& from, const Hello& hello,
                   Deadline deadline) {
-  Bytes greeting;
+  rpc::Bytes greeting;
   write_request(greeting, RequestKind::hello, from);
   const std::string text = to_text(hello);
-  RpcClient client(rpc_address);
+  rpc::RpcClient client(rpc_address);
   client.call({greeting, std::as_bytes(std::span(text.data(), text.size()))}, deadline);
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

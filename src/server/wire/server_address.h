@@ -8,7 +8,7 @@
 #include "os/peer_watch.h"
 #include "server/wire/request.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// How workers and servers find each other, and watch each other's process where they share a host.
 ///
@@ -36,10 +36,10 @@ std::string server_key(int server);
 
 /// Knows, where the server is on this host, whether its process still runs; otherwise it does not.
 /// Throws Error(peer_lost) where it has ended already.
-PeerWatch watch_server(const ServerAddress& address);
+os::PeerWatch watch_server(const ServerAddress& address);
 
 /// Throws Error(peer_lost) when it has ended.
-void check_server(const PeerWatch& watch, const ServerAddress& address);
+void check_server(const os::PeerWatch& watch, const ServerAddress& address);
 
 /// What a worker of the server's host says of itself.
 struct Hello {
@@ -59,4 +59,4 @@ Hello hello_from(std::span<const std::byte> text);
 void greet_server(const std::string& rpc_address, const RequestHeader& from, const Hello& hello,
                   Deadline deadline);
 
-}  // namespace cohort
+}  // namespace cohort::server

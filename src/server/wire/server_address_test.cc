@@ -7,12 +7,12 @@
 
 #include "cluster/host_id.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 TEST(ServerAddress, IsTheSameAfterItsWayThroughTheStore) {
   const ServerAddress address{
-      .host = host_id(), .pid = 42, .rpc = "127.0.0.1:77", .door = "/proc/42/fd/3"};
+      .host = cluster::host_id(), .pid = 42, .rpc = "127.0.0.1:77", .door = "/proc/42/fd/3"};
   const ServerAddress found = server_address_from(to_text(address));
   EXPECT_EQ(found.host, address.host);
   EXPECT_EQ(found.pid, 42);
@@ -28,9 +28,9 @@ TEST(ServerAddress, RefusesOtherTexts) {
 TEST(ServerAddress, OnlyAServerOfThisHostIsWatched) {
   const ServerAddress elsewhere{.host = "elsewhere", .pid = 1 << 30, .rpc = {}, .door = {}};
   EXPECT_NO_THROW(check_server(watch_server(elsewhere), elsewhere));
-  const ServerAddress here{.host = host_id(), .pid = 1 << 30, .rpc = {}, .door = {}};
+  const ServerAddress here{.host = cluster::host_id(), .pid = 1 << 30, .rpc = {}, .door = {}};
   EXPECT_THROW(watch_server(here), Error);
-  const ServerAddress self{.host = host_id(), .pid = ::getpid(), .rpc = {}, .door = {}};
+  const ServerAddress self{.host = cluster::host_id(), .pid = ::getpid(), .rpc = {}, .door = {}};
   EXPECT_NO_THROW(check_server(watch_server(self), self));
 }
 
@@ -49,4 +49,4 @@ TEST(Hello, IsTheSameAfterItsWayToTheServer) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

@@ -6,10 +6,10 @@
 #include "collective/schedule.h"
 #include "compression/codec.h"
 
-namespace cohort {
+namespace cohort::server {
 
 ShardPart dense_part(std::size_t dense, int servers, int server) {
-  const Segment segment = segment_of(dense, servers, server);
+  const collective::Segment segment = collective::segment_of(dense, servers, server);
   return {segment.begin, segment.end};
 }
 
@@ -25,8 +25,9 @@ ShardPart rows_part(std::size_t rows, int servers, int server) {
 
 ShardShape shard_shape(const ModelSize& model, int servers, int server) {
   const ShardPart dense = dense_part(model.dense, servers, server);
-  ShardShape shape{.dense = dense.end - dense.begin,
-                   .matrices = matrices_within(model.matrices, dense.begin, dense.end)};
+  ShardShape shape{
+      .dense = dense.end - dense.begin,
+      .matrices = compression::matrices_within(model.matrices, dense.begin, dense.end)};
   for (const TableSize& table : model.tables) {
     const ShardPart rows = rows_part(table.rows, servers, server);
     shape.tables.push_back({.first_row = static_cast<std::uint32_t>(rows.begin),
@@ -59,4 +60,4 @@ std::size_t most_servers(std::size_t dense) {
   return (dense + kBlock - 1) / kBlock;
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

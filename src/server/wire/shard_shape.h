@@ -6,7 +6,7 @@
 
 #include "compression/codec.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// How a model is cut into shards: which server has which part of it. Pure arithmetic on (model,
 /// servers, server): workers, servers and the launcher each compute it for themselves and come to
@@ -37,7 +37,7 @@ struct TableSize {
 struct ModelSize {
   std::size_t dense = 0;  ///< Floats outside tables.
   std::vector<TableSize> tables = {};
-  std::vector<MatrixShape> matrices = {};  ///< Within the dense floats.
+  std::vector<compression::MatrixShape> matrices = {};  ///< Within the dense floats.
 };
 
 /// A shard's rows of one table.
@@ -54,7 +54,8 @@ struct TableShape {
 struct ShardShape {
   std::size_t dense = 0;  ///< Floats.
   std::vector<TableShape> tables = {};
-  std::vector<MatrixShape> matrices = {};  ///< Within the dense floats, for codecs that use them.
+  std::vector<compression::MatrixShape> matrices =
+      {};  ///< Within the dense floats, for codecs that use them.
 
   /// Dense ones and those of all tables; without optimizer slots.
   std::size_t floats() const {
@@ -73,4 +74,4 @@ void check_shape(const ShardShape& shape);
 /// How many servers can have a part of the dense floats.
 std::size_t most_servers(std::size_t dense);
 
-}  // namespace cohort
+}  // namespace cohort::server

@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "server/wire/message_bytes.h"
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 /// Another build most likely has headers of another size.
@@ -127,10 +127,11 @@ Request read_request(std::span<const std::byte> bytes) {
   Request request{.kind = frame.kind, .number = frame.number};
   reader.take_into(request.header);
   if (request.header.no_part != 0) fail_flags();
-  if (frame.pieces > reader.rest().size() / sizeof(Claim)) {
+  if (frame.pieces > reader.rest().size() / sizeof(cluster::Claim)) {
     fail(ErrorCode::corrupt, "A push names more pieces of work than its message can.");
   }
-  for (std::uint64_t i = 0; i < frame.pieces; ++i) request.pieces.push_back(reader.take<Claim>());
+  for (std::uint64_t i = 0; i < frame.pieces; ++i)
+    request.pieces.push_back(reader.take<cluster::Claim>());
   for (std::uint32_t i = 0; i < frame.rows; ++i) {
     const auto block = reader.take<RowsFrame>();
     const auto rows = reader.take_all<std::uint32_t>(block.count);
@@ -206,4 +207,4 @@ void place_rows(const WireReply& reply, std::span<const RowsWanted> wanted) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::server

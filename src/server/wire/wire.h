@@ -8,7 +8,7 @@
 
 #include "server/wire/request.h"
 
-namespace cohort {
+namespace cohort::server {
 
 /// Requests and replies as bytes: what a worker's shared memory holds beside the dense floats, and
 /// what travels by gRPC. Both sides run the same build, so numbers are written as they are in
@@ -61,4 +61,4 @@ WireReply read_reply(std::span<const std::byte> bytes);
 /// Copies the rows of a reply to where they were wanted.
 void place_rows(const WireReply& reply, std::span<const RowsWanted> wanted);
 
-}  // namespace cohort
+}  // namespace cohort::server

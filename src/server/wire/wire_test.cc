@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-namespace cohort {
+namespace cohort::server {
 namespace {
 
 using testing::ElementsAre;
@@ -150,4 +150,4 @@ TEST(Wire, CutsAnErrorThatIsLongerThanItsRoom) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::server

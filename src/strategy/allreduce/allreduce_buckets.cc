@@ -8,7 +8,7 @@
 #include "strategy/allreduce/lockstep_model.h"
 #include "strategy/make_strategy.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 /// Synchronous data parallelism by messages: every rank has the whole model, the gradients are
@@ -52,7 +52,7 @@ class AllreduceBuckets : public Strategy {
             {transport_->bytes_sent() + side.sent, transport_->bytes_received() + side.received}};
   }
 
-  FlatSpace& space() override { return model_.space(); }
+  tensor::FlatSpace& space() override { return model_.space(); }
 
   void begin_last_backward(const Vote& vote) override {
     reducer_.begin_step();
@@ -73,11 +73,11 @@ class AllreduceBuckets : public Strategy {
     return outcome;
   }
 
-  void sum_over_workers(Numbers numbers) override { model_.sums().sum(numbers); }
+  void sum_over_workers(collective::Numbers numbers) override { model_.sums().sum(numbers); }
 
   std::int64_t first_step() const override { return first_step_; }
   bool all_carry() const override { return false; }
-  void save_state(TrainingState& state) override { model_.save(state); }
+  void save_state(tensor::TrainingState& state) override { model_.save(state); }
 
   // Buckets that are under way on the reducer's thread end with that.
   void close() noexcept override {
@@ -102,11 +102,11 @@ class AllreduceBuckets : public Strategy {
     return FactorExchange::choose(model_.space(), context_.samples, model_.sums());
   }
 
-  BucketReducer::Options reducer_options() {
-    BucketReducer::Options options = plain_bucket_options(context_);
+  collective::BucketReducer::Options reducer_options() {
+    collective::BucketReducer::Options options = plain_bucket_options(context_);
     options.exchange_apart = [this](std::size_t bucket, Deadline deadline) {
       // Buckets have their numbers as tags; FactorExchange uses three more each.
-      constexpr Tag kFactors = Tag{1} << 32, kTagsEach = 4;
+      constexpr transport::Tag kFactors = transport::Tag{1} << 32, kTagsEach = 4;
       factors_.exchange(reducer_.buckets().apart[bucket].value(), kFactors + kTagsEach * bucket,
                         deadline);
     };
@@ -126,12 +126,12 @@ class AllreduceBuckets : public Strategy {
   }
 
   StrategyContext context_;
-  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<transport::Transport> transport_;
   LockstepModel model_;  // Its layers sum over workers while buckets are under way.
   std::int64_t first_step_;
   std::vector<bool> as_factors_;  // By parameter.
   FactorExchange factors_;        // Used on the reducer's thread, too.
-  BucketReducer reducer_;
+  collective::BucketReducer reducer_;
 };
 
 }  // namespace
@@ -140,4 +140,4 @@ std::unique_ptr<Strategy> make_allreduce_buckets(const StrategyContext& context)
   return std::make_unique<AllreduceBuckets>(context);
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

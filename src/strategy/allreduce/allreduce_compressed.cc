@@ -15,7 +15,7 @@
 #include "strategy/make_strategy.h"
 #include "strategy/own_memory_forms.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 const std::string kAuto = "auto";
@@ -62,7 +62,7 @@ class AllreduceCompressed : public Strategy {
 
   StrategyReport report() const override { return {words(), traffic()}; }
 
-  FlatSpace& space() override { return model_.space(); }
+  tensor::FlatSpace& space() override { return model_.space(); }
 
   void begin_last_backward(const Vote& vote) override {
     backward_began_ = Clock::now();
@@ -89,13 +89,13 @@ class AllreduceCompressed : public Strategy {
     return outcome;
   }
 
-  void sum_over_workers(Numbers numbers) override { model_.sums().sum(numbers); }
+  void sum_over_workers(collective::Numbers numbers) override { model_.sums().sum(numbers); }
 
   std::int64_t first_step() const override { return first_step_; }
   bool all_carry() const override { return true; }
   bool saves_parts() const override { return true; }
 
-  void save_state(TrainingState& state) override {
+  void save_state(tensor::TrainingState& state) override {
     model_.save(state);
     // The momentum that is applied is this worker's own.
     if (own_optimizer_) state.slots.clear();
@@ -103,14 +103,14 @@ class AllreduceCompressed : public Strategy {
   }
 
   /// The model is the same on all.
-  void save_own_state(TrainingState& state) override {
-    state = TrainingState();
+  void save_own_state(tensor::TrainingState& state) override {
+    state = tensor::TrainingState();
     state.step = model_.step();
     state.own = memory().as_own();
   }
 
   /// Also what this worker would keep had it finished the step that it was lost in: see above.
-  void carry_state(TrainingState& state) override {
+  void carry_state(tensor::TrainingState& state) override {
     save_state(state);
     CompressionMemory own = memory();
     if (exchange_) own.if_done = exchange_->memory_if_done();
@@ -133,8 +133,8 @@ class AllreduceCompressed : public Strategy {
                          fmt::join(trial_->kinds(), ", "));
     }
     return fmt::format("all-reduce {} of compressed gradients: {}{}{}", where,
-                       exchange_words(compression_), own_optimizer_ ? ", momentum before it" : "",
-                       picked_);
+                       collective::exchange_words(compression_),
+                       own_optimizer_ ? ", momentum before it" : "", picked_);
   }
 
   Traffic traffic() const {
@@ -149,7 +149,7 @@ class AllreduceCompressed : public Strategy {
 
   bool is_alone() const { return context_.engine.world() == 1; }
   bool is_auto() const { return context_.options.compression.kind == kAuto; }
-  std::unique_ptr<Transport> connect() const {
+  std::unique_ptr<transport::Transport> connect() const {
     return context_.engine.connect(context_.timeout.deadline());
   }
 
@@ -179,7 +179,7 @@ class AllreduceCompressed : public Strategy {
     model_.sums().sum(model_.tail());
     const StepOutcome outcome = model_.count_votes();
     if (outcome.diverged_rank >= 0) return outcome;
-    if (!left_over_.empty()) add_to(model_.gradients(), left_over_);
+    if (!left_over_.empty()) collective::add_to(model_.gradients(), left_over_);
     if (is_alone()) return outcome;
     exchange_->sum(model_.gradients());
     // Some codecs know no zero, but the floats between two tensors must stay zero.
@@ -218,9 +218,9 @@ class AllreduceCompressed : public Strategy {
 
   /// Where momentum comes before the codec and was the optimizer's so far, as it is with one
   /// worker: a worker has all of it, and the sum is what it was.
-  ExchangeMemory momentum_of_the_optimizer() const {
-    const TrainingState* start = context_.start;
-    ExchangeMemory memory;
+  collective::ExchangeMemory momentum_of_the_optimizer() const {
+    const tensor::TrainingState* start = context_.start;
+    collective::ExchangeMemory memory;
     const bool takes_it = own_optimizer_ && context_.engine.rank() == 0 && start != nullptr &&
                           start->slots.size() == 1 &&
                           start->slots[0].size() == model_.gradients().size();
@@ -235,7 +235,7 @@ class AllreduceCompressed : public Strategy {
     if (exchange_) own.exchange = exchange_->memory();
     if (!left_over_.empty()) {
       own.exchange.rest.resize(left_over_.size());
-      add_to(own.exchange.rest, left_over_);
+      collective::add_to(own.exchange.rest, left_over_);
     }
     return own;
   }
@@ -251,12 +251,15 @@ class AllreduceCompressed : public Strategy {
     compression_ = options.compression;
     // While trying, momentum stays with the optimizer, which all ways can use.
     const bool corrects = !trial_ && corrects_momentum(options, context_.optimizer_options);
-    if (corrects) own_optimizer_ = make_optimizer(without_momentum(context_.optimizer_options));
-    exchange_ = make_gradient_exchange(
+    if (corrects)
+      own_optimizer_ =
+          optimizer::make_optimizer(optimizer::without_momentum(context_.optimizer_options));
+    exchange_ = collective::make_gradient_exchange(
         {.transport = *transport_,
          .shape = codec_shape(model_.layout().parameters),
          .compression = compression_,
-         .momentum = corrects ? worker_momentum(context_.optimizer_options) : WorkerMomentum(),
+         .momentum =
+             corrects ? worker_momentum(context_.optimizer_options) : compression::WorkerMomentum(),
          .seed = context_.seed,
          .algorithm = context_.options.algorithm,
          .timeout = context_.timeout.usual()});
@@ -298,20 +301,21 @@ class AllreduceCompressed : public Strategy {
   }
 
   StrategyContext context_;
-  std::unique_ptr<Transport> transport_;
-  std::unique_ptr<Transport> plain_transport_;  // auto: for buckets, on a thread of their own.
+  std::unique_ptr<transport::Transport> transport_;
+  std::unique_ptr<transport::Transport>
+      plain_transport_;  // auto: for buckets, on a thread of their own.
   LockstepModel model_;
   std::int64_t first_step_ = 0;
   CompressionOptions compression_;  // In use now.
-  std::unique_ptr<GradientExchange> exchange_;
-  std::unique_ptr<Optimizer>
+  std::unique_ptr<collective::GradientExchange> exchange_;
+  std::unique_ptr<optimizer::Optimizer>
       own_optimizer_;                      // Without momentum, where that comes before the codec.
   std::optional<CompressionTrial> trial_;  // auto: while it lasts.
   std::string picked_;                     // auto: what was picked and why.
   std::vector<float> left_over_;           // By ways that are not used any more.
   Clock::time_point backward_began_;
   bool in_buckets_ = false;  // In this step gradients travel plain, bucket by bucket.
-  std::optional<BucketReducer> reducer_;
+  std::optional<collective::BucketReducer> reducer_;
 };
 
 }  // namespace
@@ -320,4 +324,4 @@ std::unique_ptr<Strategy> make_allreduce_compressed(const StrategyContext& conte
   return std::make_unique<AllreduceCompressed>(context);
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -10,7 +10,7 @@
 #include "strategy/own_memory_forms.h"
 #include "transport/inproc/inproc.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 struct TwoLayers : torch::nn::Module {
@@ -24,12 +24,12 @@ struct TwoLayers : torch::nn::Module {
 };
 
 /// What each rank of a group has to begin with that starts from these states.
-std::vector<TrainingState> states_after(const std::vector<const TrainingState*>& starts,
-                                        double momentum = 0) {
+std::vector<tensor::TrainingState> states_after(
+    const std::vector<const tensor::TrainingState*>& starts, double momentum = 0) {
   const auto world = static_cast<int>(starts.size());
-  InprocHub hub(world);
-  MemoryStore store;
-  std::vector<TrainingState> states(starts.size());
+  transport::InprocHub hub(world);
+  cluster::MemoryStore store;
+  std::vector<tensor::TrainingState> states(starts.size());
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < world; ++rank) {
     threads.emplace_back([&, rank] {
@@ -37,7 +37,7 @@ std::vector<TrainingState> states_after(const std::vector<const TrainingState*>&
       const auto net = std::make_shared<TwoLayers>();
       const auto model = wrap(net);
       const OptimizerOptions sgd{.kind = "sgd", .lr = 0.3, .momentum = momentum};
-      const auto optimizer = make_optimizer(sgd);
+      const auto optimizer = optimizer::make_optimizer(sgd);
       PhaseClock phases;
       StrategyOptions options;
       options.compression = {.kind = "topk"};
@@ -63,17 +63,18 @@ std::vector<TrainingState> states_after(const std::vector<const TrainingState*>&
 
 // A peer died when this worker was still in a step that the chief of the next group has finished.
 TEST(AllreduceCompressed, WhatTravelledInAStepThatOthersFinishedIsNotSentAgain) {
-  TrainingState chiefs = states_after({nullptr, nullptr})[0];
-  TrainingState own = chiefs;
+  tensor::TrainingState chiefs = states_after({nullptr, nullptr})[0];
+  tensor::TrainingState own = chiefs;
   const std::size_t count = own.parameters.size();
-  const CompressionMemory memory{.compression = "topk",
-                                 .exchange = {.rest = std::vector<float>(count, 1)},
-                                 .if_done = ExchangeMemory{.rest = std::vector<float>(count, 2)}};
+  const CompressionMemory memory{
+      .compression = "topk",
+      .exchange = {.rest = std::vector<float>(count, 1)},
+      .if_done = collective::ExchangeMemory{.rest = std::vector<float>(count, 2)}};
   own.own = memory.as_own();
   own.step = 5;
   for (const std::int64_t step : {5, 6}) {
     chiefs.step = step;
-    const TrainingState now = states_after({&chiefs, &own})[1];
+    const tensor::TrainingState now = states_after({&chiefs, &own})[1];
     EXPECT_EQ(now.step, step);
     EXPECT_THAT(now.own.floats[0], ::testing::Each(step == 5 ? 1.0F : 2.0F));
   }
@@ -82,17 +83,17 @@ TEST(AllreduceCompressed, WhatTravelledInAStepThatOthersFinishedIsNotSentAgain) 
 // Nothing of one worker travels, so the momentum it had before the codec is its optimizer's; and
 // the codec's again when there are others.
 TEST(AllreduceCompressed, WhoIsLeftAloneKeepsItsMomentum) {
-  TrainingState state = states_after({nullptr, nullptr}, 0.9)[0];
+  tensor::TrainingState state = states_after({nullptr, nullptr}, 0.9)[0];
   EXPECT_TRUE(state.slots.empty());
   const std::vector<float> velocity(state.parameters.size(), 0.25F);
   state.own = CompressionMemory{.compression = "topk", .exchange = {.velocity = velocity}}.as_own();
   state.updates = 7;
-  const TrainingState alone = states_after({&state}, 0.9)[0];
+  const tensor::TrainingState alone = states_after({&state}, 0.9)[0];
   EXPECT_THAT(alone.slots, ::testing::ElementsAre(velocity));
   EXPECT_EQ(alone.updates, 7);
-  const TrainingState together = states_after({&alone, nullptr}, 0.9)[0];
+  const tensor::TrainingState together = states_after({&alone, nullptr}, 0.9)[0];
   EXPECT_EQ(CompressionMemory::read(&together)->exchange.velocity, velocity);
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

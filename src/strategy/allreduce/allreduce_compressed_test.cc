@@ -14,7 +14,7 @@
 #include "compression/codec.h"
 #include "transport/inproc/inproc.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 using ::testing::HasSubstr;
@@ -78,22 +78,22 @@ struct Result {
 };
 
 /// An engine that says that the network does the sending.
-class BackgroundEngine : public Engine {
+class BackgroundEngine : public transport::Engine {
  public:
-  BackgroundEngine(std::unique_ptr<Engine> engine, bool background)
+  BackgroundEngine(std::unique_ptr<transport::Engine> engine, bool background)
       : engine_(std::move(engine)), background_(background) {}
 
   std::string name() const override { return engine_->name(); }
   int rank() const override { return engine_->rank(); }
   int world() const override { return engine_->world(); }
-  std::unique_ptr<Transport> connect(Deadline deadline) override {
+  std::unique_ptr<transport::Transport> connect(Deadline deadline) override {
     return engine_->connect(deadline);
   }
-  SharedRegions* shared_regions() override { return nullptr; }
+  transport::SharedRegions* shared_regions() override { return nullptr; }
   bool sends_in_background() const override { return background_; }
 
  private:
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<transport::Engine> engine_;
   bool background_;
 };
 
@@ -116,7 +116,7 @@ StepOutcome train_step(Strategy& strategy, Net& net, const Run& run, std::int64_
   return strategy.finish_step({.lr = run.optimizer.lr, .step = step, .want_norm = true});
 }
 
-Result train_rank(const Run& run, InprocHub& hub, Store& store, int rank) {
+Result train_rank(const Run& run, transport::InprocHub& hub, cluster::Store& store, int rank) {
   BackgroundEngine engine(hub.engine(rank), run.background);
   const auto net = std::make_shared<Net>();
   if (rank != 0) {
@@ -124,7 +124,7 @@ Result train_rank(const Run& run, InprocHub& hub, Store& store, int rank) {
     net->first->weight.zero_();  // Rank 0's model is everybody's.
   }
   const auto model = wrap(net);
-  const auto optimizer = make_optimizer(run.optimizer);
+  const auto optimizer = optimizer::make_optimizer(run.optimizer);
   PhaseClock phases;
   StrategyOptions options;
   options.compression = run.compression;
@@ -144,7 +144,7 @@ Result train_rank(const Run& run, InprocHub& hub, Store& store, int rank) {
     EXPECT_EQ(result.last.stop, step == 3);
     result.losses.push_back(result.last.loss);
   }
-  const FlatMemory& memory = strategy->space().memory();
+  const tensor::FlatMemory& memory = strategy->space().memory();
   result.parameters.assign(memory.parameters.begin(), memory.parameters.end());
   result.buffers.assign(memory.buffers.begin(), memory.buffers.end());
   result.description = strategy->report().words;
@@ -155,8 +155,8 @@ Result train_rank(const Run& run, InprocHub& hub, Store& store, int rank) {
 
 /// The results of all ranks.
 std::vector<Result> train_ranks(const Run& run) {
-  InprocHub hub(run.world);
-  MemoryStore store;
+  transport::InprocHub hub(run.world);
+  cluster::MemoryStore store;
   std::vector<Result> results(static_cast<std::size_t>(run.world));
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < run.world; ++rank) {
@@ -229,7 +229,7 @@ class CompressedWorlds : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Worlds, CompressedWorlds, ::testing::Values(1, 2, 3, 4));
 
 TEST_P(CompressedWorlds, EveryCodecLearnsAndLeavesAllRanksTheSame) {
-  for (const std::string& kind : codec_kinds()) {
+  for (const std::string& kind : compression::codec_kinds()) {
     SCOPED_TRACE(kind);
     const Result result =
         train({.compression = {.kind = kind, .ratio = 0.1}, .world = GetParam(), .steps = 40});
@@ -305,7 +305,7 @@ TEST(AllreduceCompressed, MomentumCorrectionLearns) {
 }
 
 TEST(AllreduceCompressed, ALossThatIsNotFiniteStopsAllBeforeTheUpdate) {
-  for (const std::string& kind : codec_kinds()) {
+  for (const std::string& kind : compression::codec_kinds()) {
     const CompressionOptions compression{.kind = kind};
     const Result good = train({.compression = compression, .world = 3, .steps = 5});
     const auto results =
@@ -344,4 +344,4 @@ TEST(AllreduceCompressed, AutoPicksForAllRanks) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

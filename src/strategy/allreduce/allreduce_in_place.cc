@@ -8,15 +8,15 @@
 #include "strategy/make_strategy.h"
 #include "strategy/model_state.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 // With a core of its own a rank gains nothing by sleeping through a short wait, and loses the time
 // it takes to wake up.
 constexpr auto kSpin = std::chrono::milliseconds(2);
 
-WaitPolicy wait_policy(int world, int cores) {
-  WaitPolicy policy = WaitPolicy::for_ranks(world, cores);
+os::WaitPolicy wait_policy(int world, int cores) {
+  os::WaitPolicy policy = os::WaitPolicy::for_ranks(world, cores);
   if (!policy.yield) policy.busy = kSpin;
   return policy;
 }
@@ -53,7 +53,7 @@ class AllreduceInPlace : public Strategy {
  public:
   explicit AllreduceInPlace(const StrategyContext& context)
       : context_(context),
-        layout_(ModelLayout::of(context.model)),
+        layout_(tensor::ModelLayout::of(context.model)),
         floats_(layout_.parameters.size),
         slots_(context.optimizer.slots().size()),
         group_(make_group()),
@@ -69,7 +69,7 @@ class AllreduceInPlace : public Strategy {
     return {words(), {update_.bytes_read(), update_.bytes_read()}};
   }
 
-  FlatSpace& space() override { return space_; }
+  tensor::FlatSpace& space() override { return space_; }
 
   void begin_last_backward(const Vote& vote) override {
     const auto mine = group_.note(group_.rank());
@@ -105,13 +105,15 @@ class AllreduceInPlace : public Strategy {
     return outcome;
   }
 
-  void sum_over_workers(Numbers numbers) override { group_.small_sum(numbers, deadline()); }
+  void sum_over_workers(collective::Numbers numbers) override {
+    group_.small_sum(numbers, deadline());
+  }
 
   std::int64_t first_step() const override { return first_step_; }
   bool all_carry() const override { return false; }
 
   // No other rank can change the parameters before this one comes to the next step's barrier.
-  void save_state(TrainingState& state) override {
+  void save_state(tensor::TrainingState& state) override {
     save_model({.parameters = changing_.front(),
                 .slots = {changing_.begin() + 1, changing_.end()},
                 .buffers = buffer_means_},
@@ -122,7 +124,7 @@ class AllreduceInPlace : public Strategy {
 
   // The model stays where it is. It is made whole there, so that whoever is left can take over
   // should this worker be lost as well.
-  void carry_state(TrainingState& state) override {
+  void carry_state(tensor::TrainingState& state) override {
     if (record_->is_changed_by(context_.generation)) write_record();
     if (!record_->holds()) {
       fail(ErrorCode::corrupt, "a later group of workers has changed the model of group {}",
@@ -150,30 +152,31 @@ class AllreduceInPlace : public Strategy {
 
   // Shared: parameters, then slots. Contribution: gradients, then buffers. Rank 0 may bring the
   // memory of a group before; what only this group has to say to each other is always new.
-  HostReduction make_group() {
-    Engine& engine = context_.engine;
-    SharedRegions* regions = engine.shared_regions();
+  collective::HostReduction make_group() {
+    transport::Engine& engine = context_.engine;
+    transport::SharedRegions* regions = engine.shared_regions();
     if (regions == nullptr) {
       fail(ErrorCode::unsupported, "engine {} shares no memory", engine.name());
     }
-    const HostReduction::Shape shape{.world = engine.world(),
-                                     .contribution = floats_ + layout_.buffers.size,
-                                     .shared = floats_ * (1 + slots_)};
+    const collective::HostReduction::Shape shape{.world = engine.world(),
+                                                 .contribution = floats_ + layout_.buffers.size,
+                                                 .shared = floats_ * (1 + slots_)};
     if (engine.rank() == 0 && context_.start != nullptr) memory_ = context_.start->shared;
     const std::size_t record = ModelRecord::bytes_needed(layout_.buffers.size);
-    const auto lasting =
-        regions->lasting_region(record + HostReduction::floats_bytes(shape), memory_, deadline());
+    const auto lasting = regions->lasting_region(
+        record + collective::HostReduction::floats_bytes(shape), memory_, deadline());
     record_.emplace(lasting, layout_.buffers.size);
-    const auto control = regions->region(HostReduction::control_bytes(shape), deadline());
-    return HostReduction(engine.rank(), shape, control, lasting.subspan(record), regions->watch(),
-                         wait_policy(engine.world(), context_.cores));
+    const auto control =
+        regions->region(collective::HostReduction::control_bytes(shape), deadline());
+    return collective::HostReduction(engine.rank(), shape, control, lasting.subspan(record),
+                                     regions->watch(), wait_policy(engine.world(), context_.cores));
   }
 
   // A rank alone has nobody who could finish what it began.
   std::span<std::byte> journal_memory() {
     if (group_.world() == 1) return {};
     return context_.engine.shared_regions()->region(
-        HostUpdate::journal_bytes(group_.world(), floats_, 1 + slots_), deadline());
+        collective::HostUpdate::journal_bytes(group_.world(), floats_, 1 + slots_), deadline());
   }
 
   // All that an update changes: parameters, then slots.
@@ -188,7 +191,7 @@ class AllreduceInPlace : public Strategy {
   std::span<float> buffers_of(int rank) const { return group_.contribution(rank).subspan(floats_); }
 
   // Rank 0's model is everybody's: it puts its values where all find them.
-  FlatMemory first_model() {
+  tensor::FlatMemory first_model() {
     const auto first = group_.note(0);
     if (group_.rank() == 0) {
       age_ = load_first();
@@ -253,16 +256,17 @@ class AllreduceInPlace : public Strategy {
 
   // Sum and update of one block after the other. Alone there is nothing to sum.
   void update_fused(const UpdatePlan& plan) {
-    const UpdateScalars scalars{.lr = plan.lr, .step = age_.updates + 1, .gradient_scale = 1};
+    const optimizer::UpdateScalars scalars{
+        .lr = plan.lr, .step = age_.updates + 1, .gradient_scale = 1};
     begin_update(plan.step, {.scalars = scalars});
     double square_sum = 0;
     const auto begin = Clock::now();
     Duration summing{};
-    update_.for_each_block([&](Segment block) {
+    update_.for_each_block([&](collective::Segment block) {
       const auto block_begin = Clock::now();
       const std::span<const float> gradients = update_.sum(block);
       summing += Clock::now() - block_begin;
-      if (plan.want_norm) square_sum += sum_of_squares(gradients);
+      if (plan.want_norm) square_sum += optimizer::sum_of_squares(gradients);
       update_.apply(block, gradients, scalars);
     });
     context_.phases.add_interleaved(Phase::communication, Phase::optimizer, begin, summing);
@@ -274,24 +278,26 @@ class AllreduceInPlace : public Strategy {
   void update_clipped(const UpdatePlan& plan) {
     PhaseSpan span(context_.phases, Phase::communication);
     double square_sum = 0;
-    update_.for_each_block(
-        [&](Segment block) { square_sum += sum_of_squares(update_.sum_in_place(block)); });
+    update_.for_each_block([&](collective::Segment block) {
+      square_sum += optimizer::sum_of_squares(update_.sum_in_place(block));
+    });
     group_.note(group_.rank())[kSquareSum] = square_sum;
     span.next(Phase::wait);
     group_.barrier(deadline(), "gradient norm");
     span.next(Phase::optimizer);
     const double norm = gradient_norm();
-    const UpdateScalars scalars{.lr = plan.lr,
-                                .step = age_.updates + 1,
-                                .gradient_scale = clip_scale(norm, plan.clip_norm)};
+    const optimizer::UpdateScalars scalars{
+        .lr = plan.lr,
+        .step = age_.updates + 1,
+        .gradient_scale = optimizer::clip_scale(norm, plan.clip_norm)};
     begin_update(plan.step, {.scalars = scalars, .summed = true});
     const auto sums = space_.memory().gradients;
-    update_.for_each_block([&](Segment block) {
+    update_.for_each_block([&](collective::Segment block) {
       update_.apply(block, sums.subspan(block.begin, block.size()), scalars);
     });
   }
 
-  void begin_update(std::int64_t step, const UpdateJournal::Plan& plan) {
+  void begin_update(std::int64_t step, const collective::UpdateJournal::Plan& plan) {
     if (!has_begun_) record_->begin(context_.generation);
     has_begun_ = true;
     update_.begin(static_cast<std::uint64_t>(step + 1), plan);
@@ -314,7 +320,7 @@ class AllreduceInPlace : public Strategy {
     return ModelAge{.step = step, .updates = begun->plan.scalars.step};
   }
 
-  void set_age(TrainingState& state, const ModelAge& age) const {
+  void set_age(tensor::TrainingState& state, const ModelAge& age) const {
     state.step = age.step;
     state.updates = age.updates;
     state.work = work_after(age.step, context_.parts);
@@ -327,16 +333,17 @@ class AllreduceInPlace : public Strategy {
   }
 
   StrategyContext context_;
-  ModelLayout layout_;
+  tensor::ModelLayout layout_;
   std::size_t floats_;
   std::size_t slots_;
-  std::shared_ptr<SharedMemory> memory_;  // Of record, parameters, slots, gradients and buffers.
-  std::optional<ModelRecord> record_;     // In memory_; set by make_group().
-  HostReduction group_;
+  std::shared_ptr<os::SharedMemory>
+      memory_;                         // Of record, parameters, slots, gradients and buffers.
+  std::optional<ModelRecord> record_;  // In memory_; set by make_group().
+  collective::HostReduction group_;
   std::vector<std::span<float>> changing_;  // In the shared area: parameters, then slots.
-  HostUpdate update_;
+  collective::HostUpdate update_;
   ModelAge age_;
-  FlatSpace space_;
+  tensor::FlatSpace space_;
   std::int64_t first_step_;
   std::vector<float> buffer_means_;  // Of the last step that was applied.
   std::vector<float> next_means_;    // Of step `averaged_step_`.
@@ -350,4 +357,4 @@ std::unique_ptr<Strategy> make_allreduce_in_place(const StrategyContext& context
   return std::make_unique<AllreduceInPlace>(context);
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -8,7 +8,7 @@
 
 #include "strategy/worker_processes_test_support.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 constexpr double kTolerance = 1e-5;
@@ -238,4 +238,4 @@ TEST_P(CarryStateDeathTest, SurvivorsGoOnWhenOneIsKilledAtAnyTime) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 constexpr int kTimedSteps = 3;      // Of each way, after one to warm up.
@@ -43,4 +43,4 @@ std::size_t CompressionTrial::pick() const {
   return static_cast<std::size_t>(fastest - shortest_.begin());
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

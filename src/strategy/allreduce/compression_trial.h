@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// Tries ways to send gradients for a few steps each and then picks one. Everything follows from
 /// what was recorded, so ranks that record the same times try and pick the same.
@@ -46,4 +46,4 @@ class CompressionTrial {
   double lost_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 struct Ended {
@@ -64,4 +64,4 @@ TEST(CompressionTrial, AStepThatWasDisturbedDoesNotSpeakForCompression) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

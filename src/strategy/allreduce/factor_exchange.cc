@@ -7,12 +7,12 @@
 #include "base/log.h"
 #include "kernel/machine.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
-std::int64_t rows_in(const GradientSink& sink) {
+std::int64_t rows_in(const tensor::GradientSink& sink) {
   std::int64_t rows = 0;
-  for (const GradientFactors& factors : sink.factors()) rows += factors.inputs.size(0);
+  for (const tensor::GradientFactors& factors : sink.factors()) rows += factors.inputs.size(0);
   return rows;
 }
 
@@ -24,7 +24,7 @@ float* copy_matrix(const torch::Tensor& matrix, float* to) {
 
 /// What a product's last bits depend on.
 std::string kernels_in_use() {
-  return fmt::format("OpenBLAS {}, {} threads", openblas_core(), at::get_num_threads());
+  return fmt::format("OpenBLAS {}, {} threads", kernel::openblas_core(), at::get_num_threads());
 }
 
 bool all_have_the_same_kernels(WorkerSums& sums) {
@@ -36,7 +36,7 @@ bool all_have_the_same_kernels(WorkerSums& sums) {
 
 /// Twice (W-1) · b · (in + out), the factors, is at most what a ring would send of the product.
 bool pays(const torch::Tensor& weight, std::int64_t samples, int world) {
-  const auto rows_per_sample = ProductMark::rows_per_sample(weight);
+  const auto rows_per_sample = tensor::ProductMark::rows_per_sample(weight);
   if (!rows_per_sample || weight.dim() != 2) return false;
   const auto out = static_cast<double>(weight.size(0));
   const auto in = static_cast<double>(weight.size(1));
@@ -54,7 +54,7 @@ std::span<float> FactorExchange::Stacked::slice(std::vector<float>& all, std::si
       static_cast<std::size_t>((first_row[rank + 1] - first_row[rank]) * width));
 }
 
-std::vector<bool> FactorExchange::choose(const FlatSpace& space, std::int64_t samples,
+std::vector<bool> FactorExchange::choose(const tensor::FlatSpace& space, std::int64_t samples,
                                          WorkerSums& sums) {
   const std::size_t parameters = space.layout().parameters.entries.size();
   std::vector<bool> chosen(parameters);
@@ -72,7 +72,8 @@ std::vector<bool> FactorExchange::choose(const FlatSpace& space, std::int64_t sa
   return chosen;
 }
 
-FactorExchange::FactorExchange(FlatSpace& space, Transport& transport, const Options& options)
+FactorExchange::FactorExchange(tensor::FlatSpace& space, transport::Transport& transport,
+                               const Options& options)
     : space_(space),
       transport_(transport),
       samples_(options.samples),
@@ -82,12 +83,12 @@ FactorExchange::FactorExchange(FlatSpace& space, Transport& transport, const Opt
     const torch::Tensor& weight = space.parameter(i);
     stacked_[i].out = weight.size(0);
     stacked_[i].in = weight.size(1);
-    stacked_[i].rows_per_sample = ProductMark::rows_per_sample(weight).value();
+    stacked_[i].rows_per_sample = tensor::ProductMark::rows_per_sample(weight).value();
     space.sink(i).keep_factors();
   }
 }
 
-void FactorExchange::exchange(std::size_t parameter, Tag tag, Deadline deadline) {
+void FactorExchange::exchange(std::size_t parameter, transport::Tag tag, Deadline deadline) {
   try {
     exchange_rows(parameter, tag, deadline);
     exchange_factors(parameter, tag, deadline);
@@ -100,12 +101,14 @@ void FactorExchange::exchange(std::size_t parameter, Tag tag, Deadline deadline)
 
 // All messages of all peers are under way at once; empty ones are left out, as both sides know the
 // rows of each.
-void FactorExchange::exchange_factors(std::size_t parameter, Tag tag, Deadline deadline) {
+void FactorExchange::exchange_factors(std::size_t parameter, transport::Tag tag,
+                                      Deadline deadline) {
   place_own(parameter);
   Stacked& stacked = stacked_[parameter];
   const auto own = static_cast<std::size_t>(transport_.rank());
-  std::vector<OperationPtr> operations;
-  const auto start = [&](std::size_t peer, Tag of, std::span<float> theirs, std::span<float> ours) {
+  std::vector<transport::OperationPtr> operations;
+  const auto start = [&](std::size_t peer, transport::Tag of, std::span<float> theirs,
+                         std::span<float> ours) {
     // Receives first: see Transport.
     if (!theirs.empty()) {
       operations.push_back(
@@ -120,17 +123,17 @@ void FactorExchange::exchange_factors(std::size_t parameter, Tag tag, Deadline d
     start(peer, tag + 1, stacked.outputs_of(peer), stacked.outputs_of(own));
     start(peer, tag + 2, stacked.inputs_of(peer), stacked.inputs_of(own));
   }
-  for (const OperationPtr& operation : operations) transport_.wait(*operation, deadline);
+  for (const transport::OperationPtr& operation : operations) transport_.wait(*operation, deadline);
 }
 
 /// How many rows each has; the last batch of an epoch may be short, and some have none.
-void FactorExchange::exchange_rows(std::size_t parameter, Tag tag, Deadline deadline) {
+void FactorExchange::exchange_rows(std::size_t parameter, transport::Tag tag, Deadline deadline) {
   const auto world = static_cast<std::size_t>(transport_.size());
   const auto own = static_cast<std::size_t>(transport_.rank());
   std::vector<std::int64_t>& rows = rows_;
   rows.assign(world, 0);
   rows[own] = rows_in(space_.sink(parameter));
-  std::vector<OperationPtr> operations;
+  std::vector<transport::OperationPtr> operations;
   for (std::size_t peer = 0; peer < world; ++peer) {
     if (peer == own) continue;
     operations.push_back(transport_.irecv(static_cast<int>(peer), tag,
@@ -138,7 +141,7 @@ void FactorExchange::exchange_rows(std::size_t parameter, Tag tag, Deadline dead
     operations.push_back(
         transport_.isend(static_cast<int>(peer), tag, std::as_bytes(std::span(&rows[own], 1))));
   }
-  for (const OperationPtr& operation : operations) transport_.wait(*operation, deadline);
+  for (const transport::OperationPtr& operation : operations) transport_.wait(*operation, deadline);
 
   Stacked& stacked = stacked_[parameter];
   const std::int64_t most = samples_ * stacked.rows_per_sample;
@@ -162,7 +165,7 @@ void FactorExchange::place_own(std::size_t parameter) {
   const auto own = static_cast<std::size_t>(transport_.rank());
   float* outputs = stacked.outputs_of(own).data();
   float* inputs = stacked.inputs_of(own).data();
-  for (const GradientFactors& factors : space_.sink(parameter).factors()) {
+  for (const tensor::GradientFactors& factors : space_.sink(parameter).factors()) {
     outputs = copy_matrix(factors.outputs, outputs);
     inputs = copy_matrix(factors.inputs, inputs);
   }
@@ -182,4 +185,4 @@ void FactorExchange::multiply(std::size_t parameter) {
   at::mm_out(place, outputs.t(), inputs);
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

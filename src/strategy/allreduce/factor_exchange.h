@@ -9,7 +9,7 @@
 #include "tensor/flat_space.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// Gradients of weights that travel as factors.
 ///
@@ -42,17 +42,18 @@ class FactorExchange {
   /// what a ring would send, for `samples` of each worker. None where the workers do not compute
   /// with the same kernels, as their models would drift apart: that is said in the log. All workers
   /// call it together.
-  static std::vector<bool> choose(const FlatSpace& space, std::int64_t samples, WorkerSums& sums);
+  static std::vector<bool> choose(const tensor::FlatSpace& space, std::int64_t samples,
+                                  WorkerSums& sums);
 
   /// From now on the layers of these parameters leave their factors in the sinks. All three must
   /// outlive this.
-  FactorExchange(FlatSpace& space, Transport& transport, const Options& options);
+  FactorExchange(tensor::FlatSpace& space, transport::Transport& transport, const Options& options);
 
   /// Sends what this worker has of a parameter and receives what the others have. All call it for
   /// the same parameters in the same order; on one thread at a time, and for each parameter after
   /// the backward pass through its layer. `tag`: of its messages, another one for each parameter;
   /// up to tag + 2 are used.
-  void exchange(std::size_t parameter, Tag tag, Deadline deadline);
+  void exchange(std::size_t parameter, transport::Tag tag, Deadline deadline);
 
   /// Writes the gradient, once exchange() has returned.
   void multiply(std::size_t parameter);
@@ -74,15 +75,15 @@ class FactorExchange {
     std::span<float> slice(std::vector<float>& all, std::size_t rank, std::int64_t width) const;
   };
 
-  void exchange_rows(std::size_t parameter, Tag tag, Deadline deadline);
-  void exchange_factors(std::size_t parameter, Tag tag, Deadline deadline);
+  void exchange_rows(std::size_t parameter, transport::Tag tag, Deadline deadline);
+  void exchange_factors(std::size_t parameter, transport::Tag tag, Deadline deadline);
   void place_own(std::size_t parameter);
 
-  FlatSpace& space_;
-  Transport& transport_;
+  tensor::FlatSpace& space_;
+  transport::Transport& transport_;
   std::int64_t samples_;
   std::vector<std::int64_t> rows_;  // By rank, of the parameter under way.
   std::vector<Stacked> stacked_;    // By parameter.
 };
 
-}  // namespace cohort
+}  // namespace cohort::strategy

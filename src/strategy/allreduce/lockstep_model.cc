@@ -5,10 +5,10 @@
 
 #include "optimizer/optimizer.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 LockstepModel::LockstepModel(const StrategyContext& context)
-    : layout_(ModelLayout::of(context.model)),
+    : layout_(tensor::ModelLayout::of(context.model)),
       floats_(layout_.parameters.size),
       slots_(context.optimizer.slots().size()),
       rank_(static_cast<std::size_t>(context.engine.rank())),
@@ -29,19 +29,19 @@ ModelMemory LockstepModel::model_memory() const {
   return memory;
 }
 
-FlatMemory LockstepModel::first_model(const StrategyContext& context) {
+tensor::FlatMemory LockstepModel::first_model(const StrategyContext& context) {
   const ModelMemory memory = model_memory();
   if (rank_ == 0) age_ = load_start(context, memory);
   sums_.take_first(memory, age_);
   return {.parameters = memory.parameters, .gradients = gradients(), .buffers = memory.buffers};
 }
 
-GradientBuckets LockstepModel::buckets(std::int64_t bucket_bytes,
-                                       const std::vector<bool>& travels_apart) const {
+collective::GradientBuckets LockstepModel::buckets(std::int64_t bucket_bytes,
+                                                   const std::vector<bool>& travels_apart) const {
   std::vector<std::size_t> offsets;
-  for (const FlatEntry& entry : layout_.parameters.entries) offsets.push_back(entry.offset);
-  return GradientBuckets::of(offsets, floats_, tail_size(), static_cast<std::size_t>(bucket_bytes),
-                             travels_apart);
+  for (const tensor::FlatEntry& entry : layout_.parameters.entries) offsets.push_back(entry.offset);
+  return collective::GradientBuckets::of(offsets, floats_, tail_size(),
+                                         static_cast<std::size_t>(bucket_bytes), travels_apart);
 }
 
 // A sum of zeros and one loss is that loss, so every rank gets all losses. A loss that is not
@@ -70,14 +70,15 @@ StepOutcome LockstepModel::count_votes() {
   return outcome;
 }
 
-void LockstepModel::update(const Optimizer& optimizer, const UpdatePlan& plan,
+void LockstepModel::update(const optimizer::Optimizer& optimizer, const UpdatePlan& plan,
                            StepOutcome& outcome) {
   if (plan.want_norm || plan.clip_norm > 0) {
-    outcome.gradient_norm = std::sqrt(sum_of_squares(gradients()));
+    outcome.gradient_norm = std::sqrt(optimizer::sum_of_squares(gradients()));
   }
-  const UpdateScalars scalars{.lr = plan.lr,
-                              .step = age_.updates + 1,
-                              .gradient_scale = clip_scale(outcome.gradient_norm, plan.clip_norm)};
+  const optimizer::UpdateScalars scalars{
+      .lr = plan.lr,
+      .step = age_.updates + 1,
+      .gradient_scale = optimizer::clip_scale(outcome.gradient_norm, plan.clip_norm)};
   ModelMemory memory = model_memory();
   memory.slots.resize(optimizer.slots().size());
   optimizer.update(memory.parameters, gradients(), memory.slots, scalars);
@@ -85,7 +86,7 @@ void LockstepModel::update(const Optimizer& optimizer, const UpdatePlan& plan,
   age_ = {.step = plan.step + 1, .updates = age_.updates + 1};
 }
 
-void LockstepModel::save(TrainingState& state) const {
+void LockstepModel::save(tensor::TrainingState& state) const {
   save_model(model_memory(), state);
   state.buffers = good_buffers_;
   state.step = age_.step;
@@ -94,7 +95,7 @@ void LockstepModel::save(TrainingState& state) const {
   state.own.clear();
 }
 
-BucketReducer::Options plain_bucket_options(const StrategyContext& context) {
+collective::BucketReducer::Options plain_bucket_options(const StrategyContext& context) {
   return {.algorithm = context.options.algorithm,
           .hosts = context.engine.hosts(),
           .timeout = context.timeout.usual(),
@@ -103,4 +104,4 @@ BucketReducer::Options plain_bucket_options(const StrategyContext& context) {
           .activity = context.activity};
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -9,7 +9,7 @@
 #include "strategy/strategy.h"
 #include "strategy/worker_sums.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// What strategies have in common in which every worker has the whole model and makes the same
 /// update of it: the memory, the first model (worker 0's), the votes, the mean of the float buffers
@@ -24,8 +24,8 @@ class LockstepModel {
   /// All workers make theirs together.
   explicit LockstepModel(const StrategyContext& context);
 
-  FlatSpace& space() { return space_; }
-  const ModelLayout& layout() const { return layout_; }
+  tensor::FlatSpace& space() { return space_; }
+  const tensor::ModelLayout& layout() const { return layout_; }
 
   /// What is summed over the workers in a step: the gradients, then the *tail*, which is float
   /// buffers | a loss per rank | the number of ranks that stop | that of those that want a
@@ -36,8 +36,8 @@ class LockstepModel {
   std::size_t tail_size() const { return layout_.buffers.size + world_ + 2; }
 
   /// What is summed, cut into pieces of about so many bytes. See GradientBuckets::of.
-  GradientBuckets buckets(std::int64_t bucket_bytes,
-                          const std::vector<bool>& travels_apart = {}) const;
+  collective::GradientBuckets buckets(std::int64_t bucket_bytes,
+                                      const std::vector<bool>& travels_apart = {}) const;
 
   /// Before the tail is summed.
   void put_vote(const Vote& vote);
@@ -48,13 +48,13 @@ class LockstepModel {
 
   /// Updates the parameters by the summed gradients; the outcome gets their norm. `optimizer` has
   /// at most the slots of the context's. The step is done then.
-  void update(const Optimizer& optimizer, const UpdatePlan& plan, StepOutcome& outcome);
+  void update(const optimizer::Optimizer& optimizer, const UpdatePlan& plan, StepOutcome& outcome);
 
   /// Steps done.
   std::int64_t step() const { return age_.step; }
 
   /// The model as it is after the steps done, whatever has begun since.
-  void save(TrainingState& state) const;
+  void save(tensor::TrainingState& state) const;
 
   /// For layers and validation, and free between the steps' backward passes.
   WorkerSums& sums() { return sums_; }
@@ -64,23 +64,23 @@ class LockstepModel {
   std::span<float> buffers() const { return tail().first(layout_.buffers.size); }
   std::span<float> votes() const { return tail().subspan(layout_.buffers.size); }
   ModelMemory model_memory() const;
-  FlatMemory first_model(const StrategyContext& context);
+  tensor::FlatMemory first_model(const StrategyContext& context);
 
-  ModelLayout layout_;
+  tensor::ModelLayout layout_;
   std::size_t floats_;
   std::size_t slots_;
   std::size_t rank_;
   std::size_t world_;
   std::int64_t parts_;
   WorkerSums sums_;
-  PrivateMemory parameters_;  // Parameters, then slots.
-  PrivateMemory travelling_;
+  os::PrivateMemory parameters_;  // Parameters, then slots.
+  os::PrivateMemory travelling_;
   ModelAge age_;
-  FlatSpace space_;
+  tensor::FlatSpace space_;
   std::vector<float> good_buffers_;  // Of the last step that was applied.
 };
 
 /// How buckets of plain gradients travel in such a strategy.
-BucketReducer::Options plain_bucket_options(const StrategyContext& context);
+collective::BucketReducer::Options plain_bucket_options(const StrategyContext& context);
 
-}  // namespace cohort
+}  // namespace cohort::strategy

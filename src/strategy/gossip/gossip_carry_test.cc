@@ -4,7 +4,7 @@
 
 #include "strategy/worker_processes_test_support.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 using ::testing::Each;
@@ -100,4 +100,4 @@ TEST_P(GossipCarryDeathTest, AGroupMayChangeAtAnyTime) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

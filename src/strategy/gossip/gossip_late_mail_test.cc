@@ -17,7 +17,7 @@
 #include "strategy/own_memory_forms.h"
 #include "transport/inproc/inproc.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 using ::testing::FloatNear;
@@ -51,7 +51,8 @@ const OptimizerOptions kSgd = {.kind = "sgd", .lr = 1};
 /// One worker, from its model on.
 class Peer {
  public:
-  Peer(const Plan& plan, Engine& engine, Store& store, const TrainingState* start = nullptr)
+  Peer(const Plan& plan, transport::Engine& engine, cluster::Store& store,
+       const tensor::TrainingState* start = nullptr)
       : plan_(plan), strategy_(make(engine, store, start)) {}
 
   /// Makes the next piece; false when there is none.
@@ -74,7 +75,8 @@ class Peer {
   }
 
  private:
-  std::unique_ptr<Strategy> make(Engine& engine, Store& store, const TrainingState* start) {
+  std::unique_ptr<Strategy> make(transport::Engine& engine, cluster::Store& store,
+                                 const tensor::TrainingState* start) {
     StrategyOptions options;
     options.kind = "gossip";
     options.send = "gradients";
@@ -97,15 +99,15 @@ class Peer {
   const Plan& plan_;
   std::shared_ptr<StraightNet> net_ = std::make_shared<StraightNet>();
   std::unique_ptr<Model> model_ = wrap(net_);
-  std::unique_ptr<Optimizer> optimizer_ = make_optimizer(kSgd);
+  std::unique_ptr<optimizer::Optimizer> optimizer_ = optimizer::make_optimizer(kSgd);
   PhaseClock phases_;
   std::unique_ptr<Strategy> strategy_;
 };
 
 /// A group of workers, a thread each.
-void run_group(int world, const std::function<void(Engine&, Store&)>& worker) {
-  InprocHub hub(world);
-  MemoryStore store;
+void run_group(int world, const std::function<void(transport::Engine&, cluster::Store&)>& worker) {
+  transport::InprocHub hub(world);
+  cluster::MemoryStore store;
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < world; ++rank) {
     threads.emplace_back([&, rank] {
@@ -136,7 +138,7 @@ Plan falling_plan() {
 TEST(GossipLateMail, MovesAWorkerThatMadeNoStepWhenAllMeet) {
   const Plan plan = falling_plan();
   std::barrier all_done(2);
-  run_group(2, [&](Engine& engine, Store& store) {
+  run_group(2, [&](transport::Engine& engine, cluster::Store& store) {
     Peer peer(plan, engine, store);
     while (engine.rank() == 0 && peer.work()) {
     }
@@ -151,13 +153,13 @@ TEST(GossipLateMail, MovesAWorkerThatMadeNoStepWhenTheGroupEnds) {
   constexpr std::int64_t kSteps = 7;
   const Plan plan = falling_plan();
   std::barrier all_done(2);
-  run_group(2, [&](Engine& engine, Store& store) {
+  run_group(2, [&](transport::Engine& engine, cluster::Store& store) {
     Peer peer(plan, engine, store);
     for (int i = 0; engine.rank() == 0 && i < kSteps * plan.parts; ++i) peer.work();
     all_done.arrive_and_wait();
     peer.strategy().close();
     all_done.arrive_and_wait();
-    TrainingState state;
+    tensor::TrainingState state;
     peer.strategy().carry_state(state);
     state.parameters.resize(kWeights);
     EXPECT_THAT(state.parameters, Pointwise(FloatNear(1e-2F), weights_after(plan, kSteps)));
@@ -168,7 +170,7 @@ TEST(GossipLateMail, MovesAWorkerThatMadeNoStepWhenTheGroupEnds) {
 TEST(GossipLateMail, EveryPieceCountsWithTheRateOfItsStep) {
   const Plan plan = falling_plan();
   std::barrier turn(2);
-  run_group(2, [&](Engine& engine, Store& store) {
+  run_group(2, [&](transport::Engine& engine, cluster::Store& store) {
     Peer peer(plan, engine, store);
     for (int i = 0; engine.rank() == 0 && i < (plan.steps - 1) * plan.parts; ++i) peer.work();
     turn.arrive_and_wait();
@@ -182,22 +184,23 @@ TEST(GossipLateMail, EveryPieceCountsWithTheRateOfItsStep) {
 }
 
 /// Dies when it shall send or receive more than a few numbers once more than it can.
-class FrailTransport : public Transport {
+class FrailTransport : public transport::Transport {
  public:
-  FrailTransport(std::unique_ptr<Transport> transport, int& strength)
+  FrailTransport(std::unique_ptr<transport::Transport> transport, int& strength)
       : transport_(std::move(transport)), strength_(strength) {}
 
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
-  OperationPtr isend(int peer, Tag tag, std::span<const std::byte> bytes) override {
+  transport::OperationPtr isend(int peer, transport::Tag tag,
+                                std::span<const std::byte> bytes) override {
     die_of(bytes.size());
     return transport_->isend(peer, tag, bytes);
   }
-  OperationPtr irecv(int peer, Tag tag, std::span<std::byte> bytes) override {
+  transport::OperationPtr irecv(int peer, transport::Tag tag, std::span<std::byte> bytes) override {
     die_of(bytes.size());
     return transport_->irecv(peer, tag, bytes);
   }
-  void wait(Operation& operation, Deadline deadline) override {
+  void wait(transport::Operation& operation, Deadline deadline) override {
     transport_->wait(operation, deadline);
   }
   void close() noexcept override { transport_->close(); }
@@ -209,13 +212,13 @@ class FrailTransport : public Transport {
     if (bytes > 32 && strength_-- <= 0) throw Error(ErrorCode::io, "dies here");
   }
 
-  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<transport::Transport> transport_;
   int& strength_;
 };
 
-class FrailEngine : public Engine {
+class FrailEngine : public transport::Engine {
  public:
-  explicit FrailEngine(Engine& engine) : engine_(engine) {}
+  explicit FrailEngine(transport::Engine& engine) : engine_(engine) {}
 
   /// It can send or receive so many times more.
   void become_frail(int strength) { strength_ = strength; }
@@ -224,25 +227,25 @@ class FrailEngine : public Engine {
   std::string name() const override { return engine_.name(); }
   int rank() const override { return engine_.rank(); }
   int world() const override { return engine_.world(); }
-  std::unique_ptr<Transport> connect(Deadline deadline) override {
+  std::unique_ptr<transport::Transport> connect(Deadline deadline) override {
     return std::make_unique<FrailTransport>(engine_.connect(deadline), strength_);
   }
-  SharedRegions* shared_regions() override { return engine_.shared_regions(); }
+  transport::SharedRegions* shared_regions() override { return engine_.shared_regions(); }
   bool sends_in_background() const override { return engine_.sends_in_background(); }
 
  private:
-  Engine& engine_;
+  transport::Engine& engine_;
   int strength_ = 1'000'000;
 };
 
 /// Workers 0 and 1 have made a piece each and told the others the largest tenth of it; worker 2,
 /// which has made none, dies when they have begun to come together, after so many messages. What
 /// the others have then; nothing where it did not die, or too late for them.
-std::vector<TrainingState> lose_one_after(int messages, const Plan& plan) {
-  std::vector<TrainingState> states(2);
+std::vector<tensor::TrainingState> lose_one_after(int messages, const Plan& plan) {
+  std::vector<tensor::TrainingState> states(2);
   std::barrier end(2);
   std::atomic<int> broken_off = 0;
-  run_group(3, [&](Engine& engine, Store& store) {
+  run_group(3, [&](transport::Engine& engine, cluster::Store& store) {
     FrailEngine frail(engine);
     Peer peer(plan, frail, store);
     if (engine.rank() == 2) {
@@ -273,7 +276,7 @@ TEST(GossipLateMail, WhatNobodyWasToldOutlivesALossWhenever) {
     if (states.empty()) break;
     for (const int world : {2, 3}) {  // A newcomer has worker 0's model, with all that is in it.
       SCOPED_TRACE(fmt::format("{} go on", world));
-      run_group(world, [&](Engine& engine, Store& store) {
+      run_group(world, [&](transport::Engine& engine, cluster::Store& store) {
         const auto rank = static_cast<std::size_t>(engine.rank());
         Peer peer(plan, engine, store, rank < states.size() ? &states[rank] : nullptr);
         EXPECT_FALSE(peer.work());
@@ -291,7 +294,7 @@ TEST(GossipLateMail, WhoIsLeftAloneHasWhatItDidNotTell) {
   const Plan plan{.steps = 1, .parts = 2, .compression = "topk"};
   const auto states = lose_one_after(0, plan);
   ASSERT_EQ(states.size(), 2U);
-  run_group(1, [&](Engine& engine, Store& store) {
+  run_group(1, [&](transport::Engine& engine, cluster::Store& store) {
     Peer peer(plan, engine, store, &states[0]);
     const std::vector<float> before(states[0].parameters.begin(),
                                     states[0].parameters.begin() + kWeights);
@@ -306,17 +309,17 @@ TEST(GossipLateMail, WithFewerWorkersNothingUntoldIsLostOrCountedTwice) {
   const torch::Tensor gradient = input() / 4;
   const std::vector<float> gradients(gradient.data_ptr<float>(),
                                      gradient.data_ptr<float>() + kWeights);
-  TrainingState state;
+  tensor::TrainingState state;
   for (const float value : gradients) state.parameters.push_back(-0.5F * value);
   state.work = {.next = 4, .parts = 4, .again = {}};
   state.step = 1;
   state.own = {
       .meaning = std::string(kUntoldGradients), .floats = {gradients}, .doubles = {1, 0.5}};
   for (const int world : {1, 2, 3, 4, 6}) {
-    run_group(world, [&](Engine& engine, Store& store) {
+    run_group(world, [&](transport::Engine& engine, cluster::Store& store) {
       DealtState dealt({.rank = engine.rank(), .world = world, .saved = 4});
       for (int from = 0; from < 4; ++from) dealt.add(from, state);
-      const TrainingState start = world == 4 ? state : dealt.take();
+      const tensor::TrainingState start = world == 4 ? state : dealt.take();
       Peer peer(plan, engine, store, &start);
       EXPECT_FALSE(peer.work());
       peer.strategy().meet();
@@ -329,8 +332,8 @@ TEST(GossipLateMail, WithFewerWorkersNothingUntoldIsLostOrCountedTwice) {
 TEST(GossipLateMail, WhatCannotBeOfThisJobIsLeftOut) {
   const Plan plan{.steps = 1, .parts = 2, .compression = "topk"};
   for (const double pieces : {1e18, -1.0, std::nan("")}) {
-    run_group(2, [&](Engine& engine, Store& store) {
-      TrainingState hostile;
+    run_group(2, [&](transport::Engine& engine, cluster::Store& store) {
+      tensor::TrainingState hostile;
       hostile.parameters.resize(kWeights);
       hostile.work = {.next = 2, .parts = 2, .again = {}};
       hostile.step = 1;
@@ -353,10 +356,10 @@ TEST(GossipLateMail, WhoBeginsAsACopyIsNotToldWhatItHas) {
   ASSERT_EQ(states.size(), 2U);
   for (const int world : {1, 3, 4, 5}) {  // One alone has nobody to tell.
     SCOPED_TRACE(fmt::format("{} go on", world));
-    run_group(world, [&](Engine& engine, Store& store) {
+    run_group(world, [&](transport::Engine& engine, cluster::Store& store) {
       DealtState dealt({.rank = engine.rank(), .world = world, .saved = 2});
       for (const int from : {0, 1}) dealt.add(from, states[static_cast<std::size_t>(from)]);
-      const TrainingState start = dealt.take();
+      const tensor::TrainingState start = dealt.take();
       Peer peer(plan, engine, store, &start);
       EXPECT_FALSE(peer.work());
       peer.strategy().meet();
@@ -367,4 +370,4 @@ TEST(GossipLateMail, WhoBeginsAsACopyIsNotToldWhatItHas) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -13,7 +13,7 @@
 #include "strategy/strategy.h"
 #include "transport/inproc/inproc.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 using ::testing::HasSubstr;
@@ -50,7 +50,7 @@ struct Data {
   torch::Tensor input = RegressionNet::random({kRows, kFeatures}, 1000);
   torch::Tensor target = torch::tanh(input.sum(1, true)) + 0.5 * input.slice(1, 0, 1);
 
-  torch::Tensor rows(const torch::Tensor& of, const Claim& claim, int world) const {
+  torch::Tensor rows(const torch::Tensor& of, const cluster::Claim& claim, int world) const {
     const std::int64_t part = kBatch / world;
     const std::int64_t begin = claim.step * kBatch % kRows + claim.part * part;
     return of.slice(0, begin, begin + part);
@@ -58,21 +58,21 @@ struct Data {
 };
 
 /// Workers that share no memory, but have a transport.
-class ApartEngine : public Engine {
+class ApartEngine : public transport::Engine {
  public:
-  explicit ApartEngine(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+  explicit ApartEngine(std::unique_ptr<transport::Engine> engine) : engine_(std::move(engine)) {}
 
   std::string name() const override { return "apart"; }
   int rank() const override { return engine_->rank(); }
   int world() const override { return engine_->world(); }
-  std::unique_ptr<Transport> connect(Deadline deadline) override {
+  std::unique_ptr<transport::Transport> connect(Deadline deadline) override {
     return engine_->connect(deadline);
   }
-  SharedRegions* shared_regions() override { return nullptr; }
+  transport::SharedRegions* shared_regions() override { return nullptr; }
   bool sends_in_background() const override { return true; }
 
  private:
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<transport::Engine> engine_;
 };
 
 struct TrainingRun {
@@ -104,10 +104,11 @@ double loss_of(RegressionNet& net, const Data& data) {
 /// Where workers of equal speed meet before every step.
 using Rounds = std::barrier<>;
 
-WorkerEnd train_worker(const TrainingRun& run, Engine& engine, Store& store, Rounds& rounds) {
+WorkerEnd train_worker(const TrainingRun& run, transport::Engine& engine, cluster::Store& store,
+                       Rounds& rounds) {
   const auto net = std::make_shared<RegressionNet>(engine.rank());
   const auto model = wrap(net);
-  const auto optimizer = make_optimizer(run.optimizer);
+  const auto optimizer = optimizer::make_optimizer(run.optimizer);
   const Data data;
   const int parts = run.parts > 0 ? run.parts : run.world;
   PhaseClock phases;
@@ -143,7 +144,7 @@ WorkerEnd train_worker(const TrainingRun& run, Engine& engine, Store& store, Rou
   strategy->space().memory().buffers[0] = static_cast<float>(engine.rank());
   end.wait_before_meeting = phases.seconds(Phase::wait);
   strategy->meet();
-  const FlatMemory& memory = strategy->space().memory();
+  const tensor::FlatMemory& memory = strategy->space().memory();
   end.parameters.assign(memory.parameters.begin(), memory.parameters.end());
   end.buffers.assign(memory.buffers.begin(), memory.buffers.end());
   end.loss = loss_of(*net, data);
@@ -153,8 +154,8 @@ WorkerEnd train_worker(const TrainingRun& run, Engine& engine, Store& store, Rou
 }
 
 std::vector<WorkerEnd> train(const TrainingRun& run) {
-  InprocHub hub(run.world);
-  MemoryStore store;
+  transport::InprocHub hub(run.world);
+  cluster::MemoryStore store;
   Rounds rounds(run.world);
   std::vector<WorkerEnd> ends(static_cast<std::size_t>(run.world));
   {
@@ -162,7 +163,7 @@ std::vector<WorkerEnd> train(const TrainingRun& run) {
     for (int rank = 0; rank < run.world; ++rank) {
       threads.emplace_back([&, rank] {
         try {
-          std::unique_ptr<Engine> engine = hub.engine(rank);
+          std::unique_ptr<transport::Engine> engine = hub.engine(rank);
           if (!run.shared) engine = std::make_unique<ApartEngine>(std::move(engine));
           ends[static_cast<std::size_t>(rank)] = train_worker(run, *engine, store, rounds);
         } catch (const std::exception& error) {
@@ -355,4 +356,4 @@ TEST(Gossip, MeasuresHowFarTheModelsAreApart) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -17,15 +17,15 @@
 #include "optimizer/optimizer.h"
 #include "strategy/compressed_gradients.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 // Worker 0's model goes to all first; whoever has brought one along then puts its own in its place.
 OwnModel::OwnModel(const StrategyContext& context, WorkerSums& sums)
     : optimizer_(context.optimizer) {
-  const ModelLayout layout = ModelLayout::of(context.model);
+  const tensor::ModelLayout layout = tensor::ModelLayout::of(context.model);
   const std::size_t size = layout.parameters.size;
   const std::size_t slot_count = optimizer_.slots().size();
-  floats_ = PrivateMemory((size * (2 + slot_count) + layout.buffers.size + 1) * sizeof(float));
+  floats_ = os::PrivateMemory((size * (2 + slot_count) + layout.buffers.size + 1) * sizeof(float));
   auto rest = floats_.floats();
   const auto next = [&](std::size_t count) {
     const auto part = rest.first(count);
@@ -42,13 +42,13 @@ OwnModel::OwnModel(const StrategyContext& context, WorkerSums& sums)
   sums.take_first(memory_, age);
   if (!is_first && context.start != nullptr) age = load_start(context, memory_);
   updates_ = age.updates;
-  space_.emplace(context.model, FlatMemory{.parameters = memory_.parameters,
-                                           .gradients = gradients,
-                                           .buffers = memory_.buffers});
+  space_.emplace(context.model, tensor::FlatMemory{.parameters = memory_.parameters,
+                                                   .gradients = gradients,
+                                                   .buffers = memory_.buffers});
 }
 
 void OwnModel::update(double lr, double gradient_scale, double share) {
-  const Optimizer& optimizer = rule_ ? *rule_ : optimizer_;
+  const optimizer::Optimizer& optimizer = rule_ ? *rule_ : optimizer_;
   optimizer.update(
       memory_.parameters, gradients(), std::span(memory_.slots).first(optimizer.slots().size()),
       {.lr = lr, .step = ++updates_, .gradient_scale = gradient_scale, .share = share});
@@ -73,7 +73,7 @@ void OwnModel::go_back(const Past& past) {
   updates_ = past.updates;
 }
 
-void OwnModel::save(TrainingState& state) const {
+void OwnModel::save(tensor::TrainingState& state) const {
   save_model(memory_, state);
   state.updates = updates_;
 }
@@ -83,7 +83,7 @@ GossipWorker::GossipWorker(const StrategyContext& context)
       sums_(context),
       model_(context, sums_),
       claims_{.work = agreed_work(), .end_step = context.steps},
-      first_step_(whole_steps(claims_.work)) {}
+      first_step_(gossip::whole_steps(claims_.work)) {}
 
 StrategyReport GossipWorker::report() const {
   const std::string& codec = context_.options.compression.kind;
@@ -95,9 +95,9 @@ StrategyReport GossipWorker::report() const {
           {boxes_->bytes_sent() + side.sent, boxes_->bytes_received() + side.received}};
 }
 
-std::optional<Claim> GossipWorker::next_work() {
+std::optional<cluster::Claim> GossipWorker::next_work() {
   const PhaseSpan span(context_.phases, Phase::communication);
-  const std::optional<Claim> claim = boxes_->claims().next();
+  const std::optional<cluster::Claim> claim = boxes_->claims().next();
   if (claim) pieces_before_ = claims_.pieces_before(*claim);
   return claim;
 }
@@ -117,10 +117,10 @@ StepOutcome GossipWorker::finish_step(const UpdatePlan& plan) {
   }
   if (plan.want_norm || plan.clip_norm > 0) {
     const PhaseSpan span(context_.phases, Phase::optimizer);
-    outcome.gradient_norm = parts() * std::sqrt(sum_of_squares(model_.gradients()));
+    outcome.gradient_norm = parts() * std::sqrt(optimizer::sum_of_squares(model_.gradients()));
   }
   failpoint("gossip.before-update");
-  take_turn(plan.lr, clip_scale(outcome.gradient_norm, plan.clip_norm));
+  take_turn(plan.lr, optimizer::clip_scale(outcome.gradient_norm, plan.clip_norm));
   failpoint("gossip.after-update");
   boxes_->claims().done();
   outcome.consensus_distance = distance();
@@ -136,9 +136,10 @@ void GossipWorker::meet() {
   const std::string meeting = fmt::format("gossip/meeting/{}", meetings_++);
   {
     const PhaseSpan span(context_.phases, Phase::wait);
-    settle(*boxes_, context_.store,
-           {.key = meeting, .world = sums_.world(), .deadline = context_.timeout.deadline()},
-           [this] { take_arrived(); });
+    gossip::settle(
+        *boxes_, context_.store,
+        {.key = meeting, .world = sums_.world(), .deadline = context_.timeout.deadline()},
+        [this] { take_arrived(); });
   }
   const PhaseSpan span(context_.phases, Phase::communication);
   finish_mail();
@@ -153,10 +154,10 @@ void GossipWorker::meet() {
   if (lost) throw *lost;
 }
 
-void GossipWorker::save_state(TrainingState& state) {
+void GossipWorker::save_state(tensor::TrainingState& state) {
   model_.save(state);
   state.work = boxes_->claims().left();
-  state.step = whole_steps(state.work);
+  state.step = gossip::whole_steps(state.work);
   state.own = own_memory();
 }
 
@@ -165,47 +166,49 @@ void GossipWorker::close() noexcept {
   sums_.close();
 }
 
-MailOptions GossipWorker::mail_options(Topology topology) const {
+gossip::MailOptions GossipWorker::mail_options(gossip::Topology topology) const {
   return {.topology = topology,
           .place = {.rank = context_.engine.rank(),
                     .world = context_.engine.world(),
                     .seed = context_.seed},
           .compression = context_.options.compression,
-          .shape = codec_shape(ModelLayout::of(context_.model).parameters)};
+          .shape = codec_shape(tensor::ModelLayout::of(context_.model).parameters)};
 }
 
-void GossipWorker::make_boxes(Topology topology, std::size_t message_bytes) {
-  boxes_ = make_peer_boxes({.topology = topology,
-                            .message_bytes = message_bytes,
-                            .claims = claims_,
-                            .timeout = context_.timeout},
-                           context_.engine, context_.store);
+void GossipWorker::make_boxes(gossip::Topology topology, std::size_t message_bytes) {
+  boxes_ = gossip::make_peer_boxes({.topology = topology,
+                                    .message_bytes = message_bytes,
+                                    .claims = claims_,
+                                    .timeout = context_.timeout},
+                                   context_.engine, context_.store);
 }
 
 /// What is left to do by all that the workers know of it. Without worker 0's it is everything.
-WorkLeft GossipWorker::agreed_work() {
+cluster::WorkLeft GossipWorker::agreed_work() {
   std::vector<std::int64_t> own;
-  if (const TrainingState* start = context_.start) {
+  if (const tensor::TrainingState* start = context_.start) {
     const bool same_parts = start->work.parts == context_.parts;
-    const WorkLeft work = same_parts ? start->work : work_after(start->step, context_.parts);
+    const cluster::WorkLeft work =
+        same_parts ? start->work : work_after(start->step, context_.parts);
     own.push_back(work.next);
     own.push_back(start->copy_of.value_or(context_.engine.rank()));
-    for (const Claim& claim : work.again) own.push_back(claim.step * work.parts + claim.part);
+    for (const cluster::Claim& claim : work.again)
+      own.push_back(claim.step * work.parts + claim.part);
   }
   const auto all = sums_.gather<std::int64_t>(own);
   for (const auto& numbers : all)
     model_of_.push_back(numbers.empty() ? 0 : static_cast<int>(numbers[1]));
   if (all.front().empty()) return work_after(0, context_.parts);
-  std::vector<WorkLeft> views;
+  std::vector<cluster::WorkLeft> views;
   for (const auto& numbers : all) {
     if (!numbers.empty()) views.push_back(work_of(numbers));
   }
-  return merged_work(views);
+  return gossip::merged_work(views);
 }
 
 /// The next number, whose model this is, then those to do again.
-WorkLeft GossipWorker::work_of(std::span<const std::int64_t> numbers) const {
-  WorkLeft work{.next = numbers.front(), .parts = context_.parts, .again = {}};
+cluster::WorkLeft GossipWorker::work_of(std::span<const std::int64_t> numbers) const {
+  cluster::WorkLeft work{.next = numbers.front(), .parts = context_.parts, .again = {}};
   for (const std::int64_t number : numbers.subspan(2)) {
     work.again.push_back(
         {.step = number / context_.parts, .part = static_cast<int>(number % context_.parts)});
@@ -224,7 +227,7 @@ GossipWorker::PlaceInMean GossipWorker::place_in_mean() {
   const auto weights = std::span(all).first(world);
   const auto ages = std::span(all).last(world);
 
-  const std::vector<double> shares = shares_in_mean(weights, ages);
+  const std::vector<double> shares = gossip::shares_in_mean(weights, ages);
   return {.share = shares[rank],
           .age = std::inner_product(shares.begin(), shares.end(), ages.begin(), 0.0)};
 }
@@ -233,7 +236,7 @@ GossipWorker::PlaceInMean GossipWorker::place_in_mean() {
 /// that broke the group where there was one; throws when none of them shall, as one was lost before
 /// it had it.
 std::optional<Error> GossipWorker::agree(const std::string& key) {
-  AllOrNone decision(context_.store, key, sums_.world());
+  cluster::AllOrNone decision(context_.store, key, sums_.world());
   decision.arrive();
   std::optional<Error> lost;
   try {
@@ -254,7 +257,7 @@ std::optional<Error> GossipWorker::average_models(const std::string& key) {
   const auto buffers = model_.buffers();
   std::vector<float> sum(parameters.begin(), parameters.end());
   const PlaceInMean place = place_in_mean();
-  multiply(sum, place.share);
+  collective::multiply(sum, place.share);
   sum.insert(sum.end(), buffers.begin(), buffers.end());
   sums_.sum(sum);
   std::optional<Error> lost = agree(key);
@@ -263,15 +266,15 @@ std::optional<Error> GossipWorker::average_models(const std::string& key) {
   for (float& buffer : std::span(sum).subspan(parameters.size())) {
     buffer /= static_cast<float>(sums_.world());
   }
-  const WeightedModel average{mean, 0};
+  const gossip::WeightedModel average{mean, 0};
   log_info(
       "rank {}: when the workers came together, its model was {:.2e} of its norm from "
       "their average",
-      context_.engine.rank(), merge_models(parameters, 1, {&average, 1}).distance);
+      context_.engine.rank(), gossip::merge_models(parameters, 1, {&average, 1}).distance);
   set_age(place.age);
   std::ranges::copy(mean, parameters.begin());
   std::ranges::copy(std::span(sum).subspan(parameters.size()), buffers.begin());
   return lost;
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -17,7 +17,7 @@
 #include "strategy/strategy.h"
 #include "strategy/worker_sums.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// A model of which this worker has everything for itself: parameters, gradients, optimizer slots
 /// and buffers. At first it is what the worker brings along, or where it has nothing worker 0's.
@@ -26,21 +26,21 @@ class OwnModel {
   /// All workers make theirs together.
   OwnModel(const StrategyContext& context, WorkerSums& sums);
 
-  FlatSpace& space() { return *space_; }
+  tensor::FlatSpace& space() { return *space_; }
   std::span<float> parameters() const { return memory_.parameters; }
   std::span<float> gradients() const { return space_->memory().gradients; }
   std::span<float> buffers() const { return memory_.buffers; }
   std::span<float> slot(std::size_t number) const { return memory_.slots[number]; }
 
   /// From now on updates are made by this rule. It has no slots; those there are stay the caller's.
-  void use(std::unique_ptr<Optimizer> rule) { rule_ = std::move(rule); }
+  void use(std::unique_ptr<optimizer::Optimizer> rule) { rule_ = std::move(rule); }
 
   /// A step of the optimizer, or that share of one, by gradients() times `gradient_scale`. Each
   /// call is one update of the optimizer, whatever its share.
   void update(double lr, double gradient_scale, double share);
 
   /// The model, its slots and the number of updates.
-  void save(TrainingState& state) const;
+  void save(tensor::TrainingState& state) const;
 
   /// What updates change, as it is now, and as it then was again.
   struct Past {
@@ -51,11 +51,11 @@ class OwnModel {
   void go_back(const Past& past);
 
  private:
-  const Optimizer& optimizer_;
-  std::unique_ptr<Optimizer> rule_;  // In its place, where there is one.
-  PrivateMemory floats_;             // Parameters, buffers, gradients, slots.
+  const optimizer::Optimizer& optimizer_;
+  std::unique_ptr<optimizer::Optimizer> rule_;  // In its place, where there is one.
+  os::PrivateMemory floats_;                    // Parameters, buffers, gradients, slots.
   ModelMemory memory_;
-  std::optional<FlatSpace> space_;
+  std::optional<tensor::FlatSpace> space_;
   std::int64_t updates_ = 0;
 };
 
@@ -82,17 +82,17 @@ class GossipWorker : public Strategy, private WorkSource {
  public:
   explicit GossipWorker(const StrategyContext& context);
 
-  FlatSpace& space() override { return model_.space(); }
+  tensor::FlatSpace& space() override { return model_.space(); }
   StrategyReport report() const override;
   WorkSource* work() override { return this; }
   void begin_last_backward(const Vote& vote) override;
   StepOutcome finish_step(const UpdatePlan& plan) override;
   void meet() override;
-  void sum_over_workers(Numbers numbers) override { sums_.sum(numbers); }
+  void sum_over_workers(collective::Numbers numbers) override { sums_.sum(numbers); }
   std::int64_t first_step() const override { return first_step_; }
   bool all_carry() const override { return true; }
   bool saves_parts() const override { return true; }
-  void save_state(TrainingState& state) override;
+  void save_state(tensor::TrainingState& state) override;
   void close() noexcept override;
 
  protected:
@@ -118,7 +118,7 @@ class GossipWorker : public Strategy, private WorkSource {
   virtual void set_age(double /*age*/) {}
 
   /// What only this worker has.
-  virtual OwnMemory own_memory() const { return {}; }
+  virtual tensor::OwnMemory own_memory() const { return {}; }
 
   /// The gradients of a step are this worker's share of the mean over a batch; its own mean is so
   /// many times that.
@@ -135,13 +135,13 @@ class GossipWorker : public Strategy, private WorkSource {
     return claims_.work.next - static_cast<std::int64_t>(claims_.work.again.size());
   }
 
-  MailOptions mail_options(Topology topology) const;
-  void make_boxes(Topology topology, std::size_t message_bytes);
+  gossip::MailOptions mail_options(gossip::Topology topology) const;
+  void make_boxes(gossip::Topology topology, std::size_t message_bytes);
 
   StrategyContext context_;
   WorkerSums sums_;
   OwnModel model_;
-  std::unique_ptr<PeerBoxes> boxes_;
+  std::unique_ptr<gossip::PeerBoxes> boxes_;
 
  private:
   struct PlaceInMean {
@@ -149,19 +149,19 @@ class GossipWorker : public Strategy, private WorkSource {
     double age;    ///< Of the mean.
   };
 
-  std::optional<Claim> next_work() override;
-  WorkLeft agreed_work();
-  WorkLeft work_of(std::span<const std::int64_t> numbers) const;
+  std::optional<cluster::Claim> next_work() override;
+  cluster::WorkLeft agreed_work();
+  cluster::WorkLeft work_of(std::span<const std::int64_t> numbers) const;
   PlaceInMean place_in_mean();
   std::optional<Error> agree(const std::string& key);
   std::optional<Error> average_models(const std::string& key);
 
   std::vector<int> model_of_;  // By rank: see first_model_of().
-  ClaimRange claims_;          // The same on all workers: what the group begins with.
+  gossip::ClaimRange claims_;  // The same on all workers: what the group begins with.
   std::int64_t first_step_;
   std::int64_t pieces_before_ = 0;
   Vote vote_;
   int meetings_ = 0;  // So far; each has keys of its own in the store.
 };
 
-}  // namespace cohort
+}  // namespace cohort::strategy

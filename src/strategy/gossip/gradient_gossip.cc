@@ -15,7 +15,7 @@
 #include "strategy/make_strategy.h"
 #include "strategy/own_memory_forms.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 /// Gradients travel, to all, and everybody applies everybody's. What makes models drift apart is
@@ -32,11 +32,11 @@ namespace {
 class GradientGossip : public GossipWorker {
  public:
   explicit GradientGossip(const StrategyContext& context)
-      : GossipWorker(context), mail_(mail_options(Topology::all)) {
-    make_boxes(Topology::all, mail_.message_bytes());
+      : GossipWorker(context), mail_(mail_options(gossip::Topology::all)) {
+    make_boxes(gossip::Topology::all, mail_.message_bytes());
     if (corrects_momentum(context.options, context.optimizer_options)) {
       momentum_ = worker_momentum(context.optimizer_options);
-      model_.use(make_optimizer(without_momentum(context.optimizer_options)));
+      model_.use(optimizer::make_optimizer(optimizer::without_momentum(context.optimizer_options)));
     }
     if (const auto untold = untold_in(context.start)) {
       mail_.start_from(*untold, who_begins_with_own_model());
@@ -45,7 +45,7 @@ class GradientGossip : public GossipWorker {
   }
 
   /// What others have sent is in no one's model but theirs: it must not be lost with the boxes.
-  void save_state(TrainingState& state) override {
+  void save_state(tensor::TrainingState& state) override {
     take_arrived();
     if (pieces_.count > 0) apply_sum(0);
     GossipWorker::save_state(state);
@@ -55,7 +55,7 @@ class GradientGossip : public GossipWorker {
   void take_turn(double lr, double clip) override {
     PhaseSpan span(context_.phases, Phase::communication);
     const auto gradients = model_.gradients();
-    multiply(gradients, clip);
+    collective::multiply(gradients, clip);
     if (momentum_.factor > 0) apply_own_momentum();
     mail_.send(*boxes_, gradients, lr);
     pieces_ = {.count = 1, .rates = lr};
@@ -80,7 +80,7 @@ class GradientGossip : public GossipWorker {
     if (pieces_.count > 0) apply_sum(0);
     std::array<double, 2> pieces = {};  // That were not told: how many, and their rates.
     if (mail_.has_leftovers()) {
-      const Pieces own = mail_.leftover_pieces();
+      const gossip::Pieces own = mail_.leftover_pieces();
       pieces = {own.count, own.rates};
     }
     sums_.sum(pieces);
@@ -109,8 +109,8 @@ class GradientGossip : public GossipWorker {
 
   double weight() const override { return 1; }
 
-  OwnMemory own_memory() const override {
-    GradientMail::Leftovers untold = mail_.mean_leftovers();
+  tensor::OwnMemory own_memory() const override {
+    gossip::GradientMail::Leftovers untold = mail_.mean_leftovers();
     if (untold.gradients.empty()) return {};
     return {.meaning = std::string(kUntoldGradients),
             .floats = {std::move(untold.gradients)},
@@ -119,19 +119,20 @@ class GradientGossip : public GossipWorker {
 
  private:
   /// Nothing where there is none, or it cannot be of this job.
-  std::optional<GradientMail::Leftovers> untold_in(const TrainingState* start) {
-    const OwnMemory* own = own_of(start, kUntoldGradients);
+  std::optional<gossip::GradientMail::Leftovers> untold_in(const tensor::TrainingState* start) {
+    const tensor::OwnMemory* own = tensor::own_of(start, kUntoldGradients);
     if (own == nullptr || own->floats.size() != 1 || own->doubles.size() != 2) return std::nullopt;
     const double pieces = own->doubles[0], rate = own->doubles[1];
     const double all = static_cast<double>(context_.steps) * parts();
     const bool can_be = own->floats[0].size() == model_.gradients().size() && pieces >= 0 &&
                         pieces <= all && std::isfinite(rate);
     if (!can_be) return std::nullopt;
-    return GradientMail::Leftovers{.gradients = own->floats[0], .pieces = pieces, .rate = rate};
+    return gossip::GradientMail::Leftovers{
+        .gradients = own->floats[0], .pieces = pieces, .rate = rate};
   }
 
   /// How many workers' models the one this worker begins with is the mean of (dealt_state.h).
-  static double models_averaged(const OwnMemory& own) {
+  static double models_averaged(const tensor::OwnMemory& own) {
     constexpr std::int64_t kMostWorkers = 4096;
     const bool says_it =
         own.numbers.size() == 1 && own.numbers[0] >= 1 && own.numbers[0] <= kMostWorkers;
@@ -140,11 +141,11 @@ class GradientGossip : public GossipWorker {
 
   /// What this worker has not told the others is all in its own model, but in a mean of `models`
   /// only that part of it.
-  void apply_missing(const GradientMail::Leftovers& untold, double models) {
+  void apply_missing(const gossip::GradientMail::Leftovers& untold, double models) {
     if (models <= 1) return;
     const double missing = (models - 1) / models;
     std::ranges::copy(untold.gradients, model_.gradients().begin());
-    multiply(model_.gradients(), missing);
+    collective::multiply(model_.gradients(), missing);
     pieces_ = {.count = missing * untold.pieces, .rates = missing * untold.pieces * untold.rate};
     apply_sum(untold.rate);
   }
@@ -162,9 +163,9 @@ class GradientGossip : public GossipWorker {
   // gradients.
   void apply_own_momentum() {
     const auto gradients = model_.gradients();
-    multiply(gradients, parts());
-    apply_momentum(momentum_, model_.slot(0), gradients);
-    multiply(gradients, 1 / parts());
+    collective::multiply(gradients, parts());
+    compression::apply_momentum(momentum_, model_.slot(0), gradients);
+    collective::multiply(gradients, 1 / parts());
   }
 
   // The gradients of this worker and those that came: the share of a step that their pieces are, by
@@ -181,9 +182,9 @@ class GradientGossip : public GossipWorker {
     cleared_ = false;
   }
 
-  GradientMail mail_;
-  WorkerMomentum momentum_;                    // Where it comes before the codec.
-  Pieces pieces_;                              // Whose gradients are summed up.
+  gossip::GradientMail mail_;
+  compression::WorkerMomentum momentum_;       // Where it comes before the codec.
+  gossip::Pieces pieces_;                      // Whose gradients are summed up.
   std::optional<OwnModel::Past> before_rest_;  // While it counts for the average only.
   bool cleared_ = false;  // The gradients' memory is used to collect what arrives late.
 };
@@ -194,4 +195,4 @@ std::unique_ptr<Strategy> make_gradient_gossip(const StrategyContext& context) {
   return std::make_unique<GradientGossip>(context);
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

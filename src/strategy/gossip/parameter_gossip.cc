@@ -7,7 +7,7 @@
 #include "strategy/make_strategy.h"
 #include "strategy/own_memory_forms.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 /// Parameters travel, merged by push-sum. Every model has a *weight*, of which a message takes a
@@ -22,13 +22,13 @@ class ParameterGossip : public GossipWorker {
  public:
   explicit ParameterGossip(const StrategyContext& context)
       : GossipWorker(context),
-        mail_(mail_options(topology_named(context.options.topology)), model_.parameters()) {
-    make_boxes(topology_named(context.options.topology), mail_.message_bytes());
+        mail_(mail_options(gossip::topology_named(context.options.topology)), model_.parameters()) {
+    make_boxes(gossip::topology_named(context.options.topology), mail_.message_bytes());
     mail_.set_age(age_at_start(context.start));
   }
 
   /// What others have sent is merged: so it is not lost with the boxes.
-  void save_state(TrainingState& state) override {
+  void save_state(tensor::TrainingState& state) override {
     take_arrived();
     GossipWorker::save_state(state);
   }
@@ -40,7 +40,7 @@ class ParameterGossip : public GossipWorker {
     PhaseSpan span(context_.phases, Phase::communication);
     mail_.merge(*boxes_, model_.parameters());
     span.next(Phase::optimizer);
-    const double share = share_of_piece(mail_.age(), pieces_before(), context_.parts);
+    const double share = gossip::share_of_piece(mail_.age(), pieces_before(), context_.parts);
     model_.update(lr, parts() * clip, share);
     mail_.set_age(mail_.age() + share);
     span.next(Phase::communication);
@@ -59,16 +59,16 @@ class ParameterGossip : public GossipWorker {
   double age() const override { return mail_.age(); }
   void set_age(double age) override { mail_.set_age(age); }
 
-  OwnMemory own_memory() const override {
+  tensor::OwnMemory own_memory() const override {
     return {.meaning = std::string(kModelAge), .doubles = {age()}};
   }
 
  private:
   /// A model that came without an age has had all the pieces that are done. A worker without any
   /// has worker 0's. All call it together.
-  double age_at_start(const TrainingState* start) {
+  double age_at_start(const tensor::TrainingState* start) {
     double own = static_cast<double>(pieces_at_start()) / parts();
-    const OwnMemory* saved = own_of(start, kModelAge);
+    const tensor::OwnMemory* saved = tensor::own_of(start, kModelAge);
     if (saved != nullptr && saved->doubles.size() == 1 && std::isfinite(saved->doubles[0]) &&
         saved->doubles[0] >= 0) {
       own = saved->doubles[0];
@@ -78,7 +78,7 @@ class ParameterGossip : public GossipWorker {
     return start != nullptr ? own : first[0];
   }
 
-  ParameterMail mail_;
+  gossip::ParameterMail mail_;
   double last_weight_ = 1;
 };
 
@@ -88,4 +88,4 @@ std::unique_ptr<Strategy> make_parameter_gossip(const StrategyContext& context) 
   return std::make_unique<ParameterGossip>(context);
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

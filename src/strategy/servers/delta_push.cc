@@ -11,7 +11,7 @@
 #include "strategy/servers/server_rule.h"
 #include "strategy/servers/server_worker.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 // change[i] = now[i] - before[i]
@@ -61,7 +61,7 @@ class DeltaPush : public ServerWorker {
     outcome.stop = vote_.stop && takes_claims();
     if (push_is_due()) {
       const PhaseSpan span(context_.phases, Phase::communication);
-      const ExchangeReply reply =
+      const server::ExchangeReply reply =
           push_change({.wants_next = plan.wants_next && gets_work_with_answers()});
       outcome.next = reply.claim;
       outcome.stop = outcome.stop || reply.stop;
@@ -71,7 +71,7 @@ class DeltaPush : public ServerWorker {
     return outcome;
   }
 
-  void save_state(TrainingState& state) override {
+  void save_state(tensor::TrainingState& state) override {
     save_servers(state, read_, at_push_.step);
     put_own_state(state);
     state.own.clear();
@@ -82,12 +82,12 @@ class DeltaPush : public ServerWorker {
     set_own(state, kOuterSlots, outer);
   }
 
-  void save_own_state(TrainingState& state) override {
+  void save_own_state(tensor::TrainingState& state) override {
     begin_own_state(state, takes_claims() ? known_step() : at_push_.step);
     put_own_state(state);
   }
 
-  void carry_state(TrainingState& state) override {
+  void carry_state(tensor::TrainingState& state) override {
     leave_with_servers(state, takes_claims() ? known_step() : at_push_.step);
     put_own_state(state);
     if (takes_claims() && state.unanswered.empty() && steps_since_push_ > 0) {
@@ -115,7 +115,8 @@ class DeltaPush : public ServerWorker {
                        push_every() == 1 ? "" : "s");
   }
 
-  void complete_first_model(const TrainingState& start, ServerModel& model) const override {
+  void complete_first_model(const tensor::TrainingState& start,
+                            server::ServerModel& model) const override {
     if (!takes_claims()) model.version = static_cast<std::uint64_t>(start.step / push_every());
     const auto outer = own_floats(&start, kOuterSlots);
     const bool fits = std::ranges::all_of(
@@ -123,7 +124,7 @@ class DeltaPush : public ServerWorker {
     if (fits && outer.size() == outer_slots_) model.dense.slots = {outer.begin(), outer.end()};
   }
 
-  std::int64_t step_at(const TrainingState& start, std::uint64_t version) const override {
+  std::int64_t step_at(const tensor::TrainingState& start, std::uint64_t version) const override {
     if (takes_claims()) return start.step;
     if (start.pushed && version == start.pushed->version) return start.step;
     if (start.pushed && version == start.pushed->version + 1) return start.pushed->next_step;
@@ -132,7 +133,7 @@ class DeltaPush : public ServerWorker {
     return std::min(pushes * push_every(), context_.steps);
   }
 
-  void take_own_state(const TrainingState* start) override {
+  void take_own_state(const tensor::TrainingState* start) override {
     const bool has_own =
         start != nullptr && (start->slots.size() == slot_count() || was_pushed(start));
     if (has_own) {
@@ -157,7 +158,7 @@ class DeltaPush : public ServerWorker {
       push_change({.finished = true});
       return;
     }
-    Exchange exchange;
+    server::Exchange exchange;
     exchange.finished = true;
     exchange_with_servers(exchange);
   }
@@ -183,21 +184,22 @@ class DeltaPush : public ServerWorker {
 
   void make_own_step(const UpdatePlan& plan, StepOutcome& outcome) {
     const PhaseSpan span(context_.phases, Phase::optimizer);
-    const FlatMemory& memory = space_->memory();
+    const tensor::FlatMemory& memory = space_->memory();
     if (plan.want_norm || plan.clip_norm > 0) {
-      outcome.gradient_norm = parts_of_step() * std::sqrt(sum_of_squares(memory.gradients));
+      outcome.gradient_norm =
+          parts_of_step() * std::sqrt(optimizer::sum_of_squares(memory.gradients));
     }
-    const double clip = clip_scale(outcome.gradient_norm, plan.clip_norm);
+    const double clip = optimizer::clip_scale(outcome.gradient_norm, plan.clip_norm);
     context_.optimizer.update(
         memory.parameters, memory.gradients, slots_,
         {.lr = plan.lr, .step = ++own_steps_, .gradient_scale = parts_of_step() * clip});
   }
 
   /// Of the parameters since the last push: it is where a push looks for it.
-  Exchange change() {
+  server::Exchange change() {
     subtract(client_.outgoing().data(), space_->memory().parameters.data(),
              client_.incoming().data(), floats());
-    Exchange exchange;
+    server::Exchange exchange;
     exchange.push = true;
     exchange.pieces = unpushed_;
     return exchange;
@@ -208,13 +210,13 @@ class DeltaPush : public ServerWorker {
     bool wants_next = false;
   };
 
-  ExchangeReply push_change(const Besides& besides) {
-    Exchange exchange = change();
+  server::ExchangeReply push_change(const Besides& besides) {
+    server::Exchange exchange = change();
     exchange.pull = true;
     exchange.finished = besides.finished;
     exchange.claim = besides.wants_next;
     has_pushed_ = true;
-    const ExchangeReply reply = timed_exchange(exchange);
+    const server::ExchangeReply reply = timed_exchange(exchange);
     take_parameters();
     note_push();
     return reply;
@@ -238,7 +240,7 @@ class DeltaPush : public ServerWorker {
   }
 
   /// What this worker has beside the servers' model: in step that of the last push.
-  void put_own_state(TrainingState& state) const {
+  void put_own_state(tensor::TrainingState& state) const {
     if (!takes_claims()) {
       state.updates = at_push_.updates;
       state.slots = at_push_.slots;
@@ -254,16 +256,16 @@ class DeltaPush : public ServerWorker {
   }
 
   std::size_t outer_slots_;  // Of the servers.
-  PrivateMemory own_;        // Parameters, gradients, slots.
+  os::PrivateMemory own_;    // Parameters, gradients, slots.
   std::vector<std::span<float>> slots_;
-  std::int64_t own_steps_ = 0;         // Updates that made the slots.
-  std::int64_t steps_done_ = 0;        // Of the job, as far as this worker knows.
-  std::int64_t steps_since_push_ = 0;  // That are not pushed yet.
-  std::vector<Claim> unpushed_;        // Where work is handed out: the same as pieces.
-  bool has_pushed_ = false;            // And has got no answer yet.
-  TrainingState at_push_;  // In step: what this worker had after the last push it knows of,
+  std::int64_t own_steps_ = 0;            // Updates that made the slots.
+  std::int64_t steps_done_ = 0;           // Of the job, as far as this worker knows.
+  std::int64_t steps_since_push_ = 0;     // That are not pushed yet.
+  std::vector<cluster::Claim> unpushed_;  // Where work is handed out: the same as pieces.
+  bool has_pushed_ = false;               // And has got no answer yet.
+  tensor::TrainingState at_push_;  // In step: what this worker had after the last push it knows of,
   std::uint64_t at_push_version_ = 0;  // and the servers' version then.
-  ServerModel read_;                   // Of save_state().
+  server::ServerModel read_;           // Of save_state().
 };
 
 }  // namespace
@@ -272,4 +274,4 @@ std::unique_ptr<Strategy> make_delta_push(const StrategyContext& context) {
   return std::make_unique<DeltaPush>(context);
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

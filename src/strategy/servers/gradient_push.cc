@@ -11,7 +11,7 @@
 #include "strategy/servers/server_rule.h"
 #include "strategy/servers/server_worker.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 /// Every step's gradients go to the servers, which read them where the backward pass left them, and
@@ -54,7 +54,7 @@ class GradientPush : public ServerWorker {
     return outcome;
   }
 
-  void save_state(TrainingState& state) override {
+  void save_state(tensor::TrainingState& state) override {
     save_servers(state, read_, good_step_);
     state.updates = static_cast<std::int64_t>(read_.version);
     state.slots.resize(has_all_slots() || !velocity_.empty() ? slot_count() : 0);
@@ -69,14 +69,14 @@ class GradientPush : public ServerWorker {
     save_link(state);
   }
 
-  void save_own_state(TrainingState& state) override {
+  void save_own_state(tensor::TrainingState& state) override {
     begin_own_state(state, in_lockstep() ? good_step_ : known_step());
     put_velocity(state);
     const std::span<const float> buffers_now = in_lockstep() ? good_buffers_ : buffers();
     state.buffers.assign(buffers_now.begin(), buffers_now.end());
   }
 
-  void carry_state(TrainingState& state) override {
+  void carry_state(tensor::TrainingState& state) override {
     leave_with_servers(state, in_lockstep() ? good_step_ : known_step());
     state.updates = good_updates_;
     state.slots.clear();
@@ -96,7 +96,8 @@ class GradientPush : public ServerWorker {
                        context_.servers, context_.servers == 1 ? "" : "s");
   }
 
-  void complete_first_model(const TrainingState& start, ServerModel& model) const override {
+  void complete_first_model(const tensor::TrainingState& start,
+                            server::ServerModel& model) const override {
     model.version = static_cast<std::uint64_t>(updates_at(start));
     if (!has_all_slots() || start.slots.size() != slot_count()) return;
     for (std::size_t slot = 0; slot < slot_count(); ++slot) {
@@ -104,27 +105,27 @@ class GradientPush : public ServerWorker {
     }
   }
 
-  std::int64_t step_at(const TrainingState& start, std::uint64_t version) const override {
+  std::int64_t step_at(const tensor::TrainingState& start, std::uint64_t version) const override {
     if (!in_lockstep()) return start.step;
     return start.step + static_cast<std::int64_t>(version) - updates_at(start);
   }
 
-  void take_own_state(const TrainingState* start) override {
+  void take_own_state(const tensor::TrainingState* start) override {
     if (velocity_.empty()) return;
     const auto own = own_floats(start, kOwnVelocity);
     if (own.size() == 1 && own[0].size() == velocity_.size()) {
       velocity_ = own[0];
-      multiply(velocity_, parts_in(start->own) / parts_of_step());
+      collective::multiply(velocity_, parts_in(start->own) / parts_of_step());
     } else if (start != nullptr && start->slots.size() == 1) {
       order_.take_dense(start->slots[0], velocity_);
-      multiply(velocity_, 1 / parts_of_step());
+      collective::multiply(velocity_, 1 / parts_of_step());
     }
     // Not by the step: in the first one pieces may have been pushed already.
     if (chiefs(start != nullptr ? 1 : 0) > 0) fill_from_chief(velocity_, start != nullptr);
   }
 
   void last_push() override {
-    Exchange exchange;
+    server::Exchange exchange;
     exchange.finished = true;
     exchange_with_servers(exchange);
   }
@@ -134,13 +135,13 @@ class GradientPush : public ServerWorker {
  private:
   /// The servers' version at this state. In lockstep both go on together, one update a step; they
   /// may begin apart, where the slots are of another strategy.
-  std::int64_t updates_at(const TrainingState& state) const {
+  std::int64_t updates_at(const tensor::TrainingState& state) const {
     const bool servers_have_it = state.parameters.empty();
     return servers_have_it ? state.updates : updates_before(state, server_slots_);
   }
 
-  Exchange exchange_of(const UpdatePlan& plan) const {
-    Exchange exchange;
+  server::Exchange exchange_of(const UpdatePlan& plan) const {
+    server::Exchange exchange;
     exchange.push = true;
     exchange.want_norm = plan.want_norm && in_lockstep();
     exchange.lr = plan.lr;
@@ -150,16 +151,16 @@ class GradientPush : public ServerWorker {
 
   /// A step that nobody waits for.
   StepOutcome finish_own(const UpdatePlan& plan) {
-    Exchange push = exchange_of(plan);
+    server::Exchange push = exchange_of(plan);
     StepOutcome outcome;
     double factor = 1;
     if (plan.clip_norm > 0 || plan.want_norm) {
       outcome.gradient_norm = own_norm();
-      factor = clip_scale(outcome.gradient_norm, plan.clip_norm);
-      multiply(client_.outgoing(), factor);
+      factor = optimizer::clip_scale(outcome.gradient_norm, plan.clip_norm);
+      collective::multiply(client_.outgoing(), factor);
     }
     if (!velocity_.empty()) {
-      apply_momentum(rule_.worker_momentum, velocity_, client_.outgoing());
+      compression::apply_momentum(rule_.worker_momentum, velocity_, client_.outgoing());
     }
     push.pull = true;
     push.claim = plan.wants_next && gets_work_with_answers();
@@ -169,10 +170,10 @@ class GradientPush : public ServerWorker {
   }
 
   StepOutcome finish_together(const UpdatePlan& plan) {
-    Exchange push = exchange_of(plan);
+    server::Exchange push = exchange_of(plan);
     push.pull = true;
     add_touched_rows(push, 1);
-    const ExchangeReply reply = timed_exchange(push);
+    const server::ExchangeReply reply = timed_exchange(push);
     StepOutcome outcome;
     outcome.gradient_norm = std::sqrt(reply.square_sum);
     return completed(outcome, reply);
@@ -180,24 +181,24 @@ class GradientPush : public ServerWorker {
 
   /// The norm is that of all workers' gradients on all servers, so it is asked for first.
   StepOutcome finish_clipped(const UpdatePlan& plan) {
-    Exchange push = exchange_of(plan);
+    server::Exchange push = exchange_of(plan);
     push.hold = true;
     push.want_norm = true;
     add_touched_rows(push, 1);
-    const ExchangeReply held = timed_exchange(push);
+    const server::ExchangeReply held = timed_exchange(push);
     StepOutcome outcome;
     outcome.gradient_norm = std::sqrt(held.square_sum);
     if (held.diverged_rank >= 0) return completed(outcome, held);
-    Exchange apply;
+    server::Exchange apply;
     apply.apply = true;
     apply.pull = true;
     apply.lr = plan.lr;
-    apply.scale = clip_scale(outcome.gradient_norm, plan.clip_norm);
+    apply.scale = optimizer::clip_scale(outcome.gradient_norm, plan.clip_norm);
     timed_exchange(apply);
     return completed(outcome, held);
   }
 
-  StepOutcome completed(StepOutcome outcome, const ExchangeReply& reply) const {
+  StepOutcome completed(StepOutcome outcome, const server::ExchangeReply& reply) const {
     outcome.loss = in_lockstep() ? reply.loss : vote_.loss;
     outcome.stop = reply.stop || vote_.stop;
     outcome.save = reply.save;
@@ -208,7 +209,8 @@ class GradientPush : public ServerWorker {
   }
 
   double own_norm() const {
-    return parts_of_step() * std::sqrt(sum_of_squares(client_.outgoing()) + table_square_sum());
+    return parts_of_step() *
+           std::sqrt(optimizer::sum_of_squares(client_.outgoing()) + table_square_sum());
   }
 
   std::span<float> buffers() const { return space_->memory().buffers; }
@@ -230,13 +232,13 @@ class GradientPush : public ServerWorker {
   }
 
   /// With the number of parts that a step had whose gradients it is of: the fewer, the larger.
-  void put_velocity(TrainingState& state) const {
+  void put_velocity(tensor::TrainingState& state) const {
     if (velocity_.empty()) return;
     set_own(state, kOwnVelocity, {velocity_});
     state.own.numbers = {static_cast<std::int64_t>(parts_of_step())};
   }
 
-  double parts_in(const OwnMemory& own) const {
+  double parts_in(const tensor::OwnMemory& own) const {
     constexpr std::int64_t kMostWorkers = 4096;
     const bool says_it =
         own.numbers.size() == 1 && own.numbers[0] >= 1 && own.numbers[0] <= kMostWorkers;
@@ -247,7 +249,7 @@ class GradientPush : public ServerWorker {
   void save_velocity(std::vector<float>& slot) const {
     slot.assign(order_.floats(), 0);
     order_.put_dense(velocity_, slot);
-    multiply(slot, parts_of_step());
+    collective::multiply(slot, parts_of_step());
   }
 
   ServerRule rule_;
@@ -257,7 +259,7 @@ class GradientPush : public ServerWorker {
   std::int64_t good_updates_ = 0;    // the servers' version after them,
   std::vector<float> good_buffers_;  // the buffers after them,
   bool has_pushed_ = false;          // and whether it has pushed the next.
-  ServerModel read_;                 // Of save_state().
+  server::ServerModel read_;         // Of save_state().
 };
 
 }  // namespace
@@ -266,4 +268,4 @@ std::unique_ptr<Strategy> make_gradient_push(const StrategyContext& context) {
   return std::make_unique<GradientPush>(context);
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -6,7 +6,7 @@
 #include "strategy/own_memory_forms.h"
 #include "strategy/servers/server_groups_test_support.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 constexpr double kTolerance = 1e-5;
@@ -35,7 +35,7 @@ std::vector<OptimizerOptions> optimizers() {
           {.kind = "adagrad", .lr = 1e-2, .weight_decay = 1e-2}};
 }
 
-void expect_same(const TrainingState& one, const TrainingState& other) {
+void expect_same(const tensor::TrainingState& one, const tensor::TrainingState& other) {
   EXPECT_EQ(one.step, other.step);
   EXPECT_EQ(one.updates, other.updates);
   EXPECT_EQ(one.parameters, other.parameters);
@@ -52,17 +52,17 @@ double distance(const std::vector<float>& one, const std::vector<float>& other) 
   return largest;
 }
 
-TrainingState never_stopped(const Job& job, std::int64_t until) {
+tensor::TrainingState never_stopped(const Job& job, std::int64_t until) {
   ServerHouse house(job);
   GroupRun run{.job = job, .workers = static_cast<int>(job.cluster.workers), .until = until};
   return train_group(run, house)[0].saved;
 }
 
 /// Stops, saves, and goes on with new servers from what was saved.
-TrainingState saved_and_resumed(const Job& job, std::int64_t stop, std::int64_t until) {
+tensor::TrainingState saved_and_resumed(const Job& job, std::int64_t stop, std::int64_t until) {
   GroupRun run{.job = job, .workers = static_cast<int>(job.cluster.workers), .until = stop};
   ServerHouse first(job);
-  const TrainingState saved = train_group(run, first)[0].saved;
+  const tensor::TrainingState saved = train_group(run, first)[0].saved;
   run.until = until;
   run.starts = {&saved};
   ServerHouse second(job);
@@ -70,7 +70,7 @@ TrainingState saved_and_resumed(const Job& job, std::int64_t stop, std::int64_t 
 }
 
 /// Stops, and the same workers go on with new servers that have the memory of the old ones.
-TrainingState carried_on(const Job& job, std::int64_t stop, std::int64_t until) {
+tensor::TrainingState carried_on(const Job& job, std::int64_t stop, std::int64_t until) {
   GroupRun run{.job = job, .workers = static_cast<int>(job.cluster.workers), .until = stop};
   ServerHouse house(job);
   const auto first = train_group(run, house);
@@ -89,7 +89,7 @@ TEST_P(EveryOptimizer, InLockstepGoesOnAsIfItHadNeverStopped) {
       Job job = word_job(server("sync"), workers, servers);
       job.train.optimizer = GetParam();
       job.train.clip_norm = servers == 2 ? 0.05 : 0;
-      const TrainingState whole = never_stopped(job, 12);
+      const tensor::TrainingState whole = never_stopped(job, 12);
       EXPECT_EQ(whole.step, 12);
       expect_same(saved_and_resumed(job, 5, 12), whole);
       expect_same(carried_on(job, 5, 12), whole);
@@ -101,7 +101,7 @@ TEST_P(EveryOptimizer, AveragingGoesOnFromTheLastAverage) {
   for (const int servers : {1, 2}) {
     Job job = word_job(averaging(4), 2, servers);
     job.train.optimizer = GetParam();
-    const TrainingState whole = never_stopped(job, 12);
+    const tensor::TrainingState whole = never_stopped(job, 12);
     EXPECT_EQ(whole.step, 12);
     for (const std::int64_t stop : {6, 8}) expect_same(carried_on(job, stop, 12), whole);
     job.cluster.workers = 1;
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(Groups, EveryOptimizer, testing::ValuesIn(optimizers())
 TEST(ServerGroups, AveragesAreMadeAfterMultiplesOfTheirNumberOfSteps) {
   Job job = word_job(averaging(4), 2, 1);
   ServerHouse house(job);
-  TrainingState state;
+  tensor::TrainingState state;
   GroupRun run{.job = job, .workers = 2, .until = 0};
   state = train_group(run, house)[0].saved;
   state.step = 6;  // As another strategy could have saved it.
@@ -151,7 +151,7 @@ TEST(ServerGroups, AnyNumberOfWorkersMayGoOnInLockstep) {
   for (const int servers : {1, 2}) {
     Job job = word_job(server("sync"), 2, servers);
     job.cluster.workers = 1;
-    const TrainingState whole = never_stopped(job, 15);
+    const tensor::TrainingState whole = never_stopped(job, 15);
     ServerHouse house(job);
     GroupRun run{.job = job, .workers = 2, .until = 5, .meets = true};
     std::vector<GroupEnd> ends;
@@ -194,7 +194,7 @@ TEST(ServerGroups, AreToldByTheServersWhetherTheLastPushCounts) {
     GroupRun run{.job = job, .workers = 2, .until = 6};
     const auto first = train_group(run, house);
     // Worker 0 knows of the step, or average, before the last only.
-    TrainingState unsure = first[0].carried;
+    tensor::TrainingState unsure = first[0].carried;
     std::vector<std::span<const float>> pushed(unsure.slots.begin(), unsure.slots.end());
     pushed.emplace_back(first[0].carried.buffers);
     set_own(unsure, kPushed, pushed);
@@ -249,8 +249,8 @@ TEST(ServerGroups, SayThatTheModelIsLostWhereNobodyHasIt) {
   const auto ends = train_group(run, house);
   run.starts = carried(ends);
   ServerHouse empty(job);
-  InprocHub hub(1);
-  MemoryStore store;
+  transport::InprocHub hub(1);
+  cluster::MemoryStore store;
   const auto servers = empty.serve(run, store);
   const auto engine = hub.engine(0);
   try {
@@ -285,7 +285,7 @@ TEST(ServerGroups, ALostWorkerPausesTheOthersAndNoStepIsHalfMade) {
       const auto second = train_group(run, house);
       EXPECT_EQ(second[0].first_step, 5);
       job.cluster.workers = 1;
-      const TrainingState whole = never_stopped(job, 12);
+      const tensor::TrainingState whole = never_stopped(job, 12);
       EXPECT_LE(distance(second[0].saved.parameters, whole.parameters), kTolerance);
       if (averages) continue;
       EXPECT_LE(distance(second[0].saved.buffers, whole.buffers), 10 * kTolerance);
@@ -294,4 +294,4 @@ TEST(ServerGroups, ALostWorkerPausesTheOthersAndNoStepIsHalfMade) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

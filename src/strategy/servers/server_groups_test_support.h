@@ -13,7 +13,7 @@
 #include "strategy/word_group_test_support.h"
 #include "transport/inproc/inproc.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// The servers' memories, for as many groups as come.
 class ServerHouse {
@@ -27,12 +27,12 @@ class ServerHouse {
   /// Before the servers of a group start, when there are none.
   void settle() {
     std::vector<std::span<std::byte>> memories;
-    for (const LastingMemory& memory : memories_) memories.push_back(memory.bytes());
-    if (!memories.empty()) settle_shards(memories, options(0, GroupRun()).rules);
+    for (const server::LastingMemory& memory : memories_) memories.push_back(memory.bytes());
+    if (!memories.empty()) server::settle_shards(memories, options(0, GroupRun()).rules);
   }
 
-  ServerOptions options(int server, const GroupRun& run) const {
-    ServerOptions options = server_options(
+  server::ServerOptions options(int server, const GroupRun& run) const {
+    server::ServerOptions options = server_options(
         job_, server,
         {.workers = run.workers, .generation = run.generation, .steps = job_.train.steps});
     options.memory = memories_[static_cast<std::size_t>(server)].bytes();
@@ -40,13 +40,13 @@ class ServerHouse {
   }
 
   /// Servers of a group; they end with it.
-  std::vector<std::jthread> serve(const GroupRun& run, Store& store) {
+  std::vector<std::jthread> serve(const GroupRun& run, cluster::Store& store) {
     settle();
     std::vector<std::jthread> threads;
     for (int server = 0; server < job_.cluster.servers; ++server) {
       threads.emplace_back([options = options(server, run), &store] {
         try {
-          run_server(options, store);
+          server::run_server(options, store);
         } catch (const std::exception& error) {
           ADD_FAILURE() << "server " << options.server << ": " << error.what();
         }
@@ -57,38 +57,38 @@ class ServerHouse {
 
  private:
   Job job_;
-  std::vector<LastingMemory> memories_;
+  std::vector<server::LastingMemory> memories_;
 };
 
 /// Workers that a user has told to use sockets.
-class SocketEngine : public Engine {
+class SocketEngine : public transport::Engine {
  public:
-  explicit SocketEngine(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+  explicit SocketEngine(std::unique_ptr<transport::Engine> engine) : engine_(std::move(engine)) {}
 
   std::string name() const override { return "sockets"; }
   int rank() const override { return engine_->rank(); }
   int world() const override { return engine_->world(); }
-  std::unique_ptr<Transport> connect(Deadline deadline) override {
+  std::unique_ptr<transport::Transport> connect(Deadline deadline) override {
     return engine_->connect(deadline);
   }
   std::string address() const override { return "127.0.0.1"; }
-  SharedRegions* shared_regions() override { return nullptr; }
+  transport::SharedRegions* shared_regions() override { return nullptr; }
   bool sends_in_background() const override { return true; }
 
  private:
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<transport::Engine> engine_;
 };
 
 /// Trains one group, with servers where the job has some, and returns what each worker ends with.
 inline std::vector<GroupEnd> train_group(const GroupRun& run, ServerHouse& house) {
-  InprocHub hub(run.workers);
-  MemoryStore store;
+  transport::InprocHub hub(run.workers);
+  cluster::MemoryStore store;
   std::vector<GroupEnd> ends(static_cast<std::size_t>(run.workers));
   std::vector<std::jthread> threads = house.serve(run, store);
   for (int rank = 0; rank < run.workers; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        std::unique_ptr<Engine> engine = hub.engine(rank);
+        std::unique_ptr<transport::Engine> engine = hub.engine(rank);
         if (run.by_grpc) engine = std::make_unique<SocketEngine>(std::move(engine));
         ends[static_cast<std::size_t>(rank)] = GroupWorker(run, *engine, store).train();
       } catch (const std::exception& error) {
@@ -100,10 +100,10 @@ inline std::vector<GroupEnd> train_group(const GroupRun& run, ServerHouse& house
   return ends;
 }
 
-inline std::vector<const TrainingState*> carried(const std::vector<GroupEnd>& ends) {
-  std::vector<const TrainingState*> states;
+inline std::vector<const tensor::TrainingState*> carried(const std::vector<GroupEnd>& ends) {
+  std::vector<const tensor::TrainingState*> states;
   for (const GroupEnd& end : ends) states.push_back(&end.carried);
   return states;
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -9,7 +9,7 @@
 
 #include "strategy/servers/server_groups_test_support.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 constexpr std::int64_t kAllSteps = 1 << 20;
@@ -56,7 +56,7 @@ class EveryLooseStrategy : public testing::TestWithParam<Loose> {
  protected:
   void count(const std::vector<GroupEnd>& ends) {
     for (const GroupEnd& end : ends) {
-      for (const Claim& claim : end.done) ++times_[claim];
+      for (const cluster::Claim& claim : end.done) ++times_[claim];
     }
   }
 
@@ -67,7 +67,7 @@ class EveryLooseStrategy : public testing::TestWithParam<Loose> {
     }
   }
 
-  std::map<Claim, int> times_;
+  std::map<cluster::Claim, int> times_;
 };
 
 TEST_P(EveryLooseStrategy, DoesEveryPieceOnceInGroupsOfAnySize) {
@@ -138,10 +138,10 @@ TEST_P(EveryLooseStrategy, GoesOnWithoutALostWorker) {
     EXPECT_GT(ends[0].done.size() + ends[1].done.size(), 100U) << "nobody stopped";
     count(ends);
     // What it had not pushed yet is done again.
-    std::vector<Claim> unpushed = ends[2].done;
+    std::vector<cluster::Claim> unpushed = ends[2].done;
     ASSERT_EQ(unpushed.size(), static_cast<std::size_t>(dies_after));
     unpushed.erase(unpushed.begin(), unpushed.end() - dies_after % steps);
-    for (const Claim& claim : unpushed) --times_[claim];
+    for (const cluster::Claim& claim : unpushed) --times_[claim];
     expect_each_once(job);
     EXPECT_TRUE(ends[0].lost_a_peer) << "when they wanted to meet";
     run.dying = -1;
@@ -177,4 +177,4 @@ INSTANTIATE_TEST_SUITE_P(Groups, EveryLooseStrategy, testing::ValuesIn(loose_str
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

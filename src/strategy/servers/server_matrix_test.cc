@@ -5,7 +5,7 @@
 
 #include "strategy/servers/server_groups_test_support.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 struct Way {
@@ -66,7 +66,8 @@ Job job_of(const Way& way, const OptimizerOptions& optimizer, int workers, std::
   return job;
 }
 
-std::vector<GroupEnd> run_from(const Job& job, const TrainingState* start, std::int64_t until) {
+std::vector<GroupEnd> run_from(const Job& job, const tensor::TrainingState* start,
+                               std::int64_t until) {
   ServerHouse house(job);
   GroupRun run{.job = job, .workers = static_cast<int>(job.cluster.workers), .until = until};
   run.starts = {start};
@@ -84,7 +85,7 @@ void expect_near(const std::vector<float>& one, const std::vector<float>& other)
 std::vector<float> without_words(std::vector<float> slot) {
   const auto net = std::make_shared<WordNet>(0);
   const auto model = wrap(net);
-  for (const FlatEntry& entry : ModelLayout::of(*model).parameters.entries) {
+  for (const tensor::FlatEntry& entry : tensor::ModelLayout::of(*model).parameters.entries) {
     if (entry.name == "words") std::fill_n(slot.data() + entry.offset, entry.count, 0.0F);
   }
   return slot;
@@ -94,8 +95,8 @@ class EveryWay : public testing::TestWithParam<Way> {
  protected:
   void expect_taken_over(const GroupEnd& saved, const Job& job) {
     const GroupEnd nothing_done = run_from(job, &saved.saved, 0)[0];
-    const TrainingState& before = saved.saved;
-    const TrainingState& after = nothing_done.saved;
+    const tensor::TrainingState& before = saved.saved;
+    const tensor::TrainingState& after = nothing_done.saved;
     EXPECT_EQ(nothing_done.first_step, before.step);
     EXPECT_EQ(after.step, before.step);
     // Workers that meet take the mean, of equal numbers here.
@@ -119,7 +120,7 @@ TEST_P(EveryWay, SavesWhatAllOthersGoOnFrom) {
   for (const OptimizerOptions& optimizer : optimizers()) {
     const GroupEnd saved = run_from(job_of(GetParam(), optimizer, 2, 12), nullptr, 12)[0];
     ASSERT_GT(saved.saved.step, 0);
-    ASSERT_EQ(saved.saved.slots.size(), make_optimizer(optimizer)->slots().size());
+    ASSERT_EQ(saved.saved.slots.size(), optimizer::make_optimizer(optimizer)->slots().size());
     int workers = GetParam().servers == 2 ? 3 : 1;
     for (const Way& to : all_ways()) {
       workers = 4 - workers;  // 1, 3, 1, … or 3, 1, 3, …
@@ -138,4 +139,4 @@ INSTANTIATE_TEST_SUITE_P(Matrix, EveryWay, testing::ValuesIn(all_ways()), [](con
 });
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

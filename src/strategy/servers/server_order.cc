@@ -4,11 +4,11 @@
 #include <map>
 #include <string>
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 /// The parameters or a slot of a part of the servers' model; a slot that is missing is made, empty.
-std::vector<float>& floats_of(ServerModel::Part& part, int slot) {
+std::vector<float>& floats_of(server::ServerModel::Part& part, int slot) {
   if (slot == kParameters) return part.values;
   const auto index = static_cast<std::size_t>(slot);
   if (part.slots.size() <= index) part.slots.resize(index + 1);
@@ -17,9 +17,9 @@ std::vector<float>& floats_of(ServerModel::Part& part, int slot) {
 
 /// Calls `visit` with every place of the layout that no tensor has.
 template <class Visit>
-void for_each_padding(const FlatLayout& layout, const Visit& visit) {
+void for_each_padding(const tensor::FlatLayout& layout, const Visit& visit) {
   std::size_t at = 0;
-  for (const FlatEntry& entry : layout.entries) {
+  for (const tensor::FlatEntry& entry : layout.entries) {
     for (; at < entry.offset; ++at) visit(at);
     at = entry.offset + entry.count;
   }
@@ -33,7 +33,7 @@ void copy_padded(std::span<const float> from, std::span<float> to, std::size_t p
 }
 
 // Floats of the layout between the end of entry `index` and what comes next.
-std::size_t padding_after(const FlatLayout& layout, std::size_t index) {
+std::size_t padding_after(const tensor::FlatLayout& layout, std::size_t index) {
   const bool last = index + 1 == layout.entries.size();
   const std::size_t next = last ? layout.size : layout.entries[index + 1].offset;
   return next - layout.entries[index].offset - layout.entries[index].count;
@@ -41,15 +41,16 @@ std::size_t padding_after(const FlatLayout& layout, std::size_t index) {
 
 }  // namespace
 
-ServerOrder::ServerOrder(Model& model, Tables place) {
-  const FlatLayout state = ModelLayout::of(model, Tables::among_parameters).parameters;
-  const FlatLayout server = ModelLayout::of(model, place).parameters;
+ServerOrder::ServerOrder(Model& model, tensor::Tables place) {
+  const tensor::FlatLayout state =
+      tensor::ModelLayout::of(model, tensor::Tables::among_parameters).parameters;
+  const tensor::FlatLayout server = tensor::ModelLayout::of(model, place).parameters;
   floats_ = state.size;
   dense_floats_ = server.size;
   std::map<std::string, std::size_t> dense_at;
-  for (const FlatEntry& entry : server.entries) dense_at[entry.name] = entry.offset;
+  for (const tensor::FlatEntry& entry : server.entries) dense_at[entry.name] = entry.offset;
   for (std::size_t i = 0; i < state.entries.size(); ++i) {
-    const FlatEntry& entry = state.entries[i];
+    const tensor::FlatEntry& entry = state.entries[i];
     Piece piece{.in_state = entry.offset, .count = entry.count, .padding = padding_after(state, i)};
     const auto found = dense_at.find(entry.name);
     if (found == dense_at.end()) {
@@ -87,7 +88,8 @@ void ServerOrder::put_table(std::size_t index, std::span<const float> table,
   copy_padded(table.first(piece.count), state.subspan(piece.in_state), piece.padding);
 }
 
-std::vector<double> padding_of(const FlatLayout& layout, const ServerModel::Part& dense) {
+std::vector<double> padding_of(const tensor::FlatLayout& layout,
+                               const server::ServerModel::Part& dense) {
   std::vector<double> padding;
   const auto add = [&](const std::vector<float>& floats) {
     for_each_padding(layout, [&](std::size_t at) { padding.push_back(floats[at]); });
@@ -97,8 +99,8 @@ std::vector<double> padding_of(const FlatLayout& layout, const ServerModel::Part
   return padding;
 }
 
-void put_padding(const FlatLayout& layout, std::span<const double> padding,
-                 ServerModel::Part& dense) {
+void put_padding(const tensor::FlatLayout& layout, std::span<const double> padding,
+                 server::ServerModel::Part& dense) {
   std::size_t floats = 0;
   for_each_padding(layout, [&](std::size_t) { ++floats; });
   if (padding.size() != floats * (1 + dense.slots.size())) return;
@@ -113,7 +115,7 @@ void put_padding(const FlatLayout& layout, std::span<const double> padding,
 }
 
 // Tables stand in the order of the model, on servers as in a state.
-void to_servers(const ServerOrder& order, std::span<const float> state, ServerModel& model,
+void to_servers(const ServerOrder& order, std::span<const float> state, server::ServerModel& model,
                 int slot) {
   std::vector<float>& dense = floats_of(model.dense, slot);
   dense.resize(order.dense());
@@ -126,7 +128,7 @@ void to_servers(const ServerOrder& order, std::span<const float> state, ServerMo
   }
 }
 
-void from_servers(const ServerOrder& order, ServerModel& model, int slot,
+void from_servers(const ServerOrder& order, server::ServerModel& model, int slot,
                   std::vector<float>& state) {
   std::vector<float>& dense = floats_of(model.dense, slot);
   dense.resize(order.dense());
@@ -141,4 +143,4 @@ void from_servers(const ServerOrder& order, ServerModel& model, int slot,
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

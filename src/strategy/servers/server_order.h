@@ -6,7 +6,7 @@
 #include "server/client/server_client.h"
 #include "tensor/flat_space.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// Where the floats of a TrainingState (parameters, or one slot) stand on servers. Where gradients
 /// are pushed servers keep the tables apart; all other floats, the *dense* ones, stand close
@@ -16,7 +16,7 @@ namespace cohort {
 ///   servers   dense [ first . | second . ]   tables [ table 0 ] [ table 1 ]
 class ServerOrder {
  public:
-  ServerOrder(Model& model, Tables place);
+  ServerOrder(Model& model, tensor::Tables place);
 
   std::size_t floats() const { return floats_; }  ///< Of a TrainingState's parameters.
   std::size_t dense() const { return dense_floats_; }
@@ -46,19 +46,20 @@ class ServerOrder {
 constexpr int kParameters = -1;  ///< Instead of the number of a slot.
 
 /// The parameters or a slot of a TrainingState as the servers keep it.
-void to_servers(const ServerOrder& order, std::span<const float> state, ServerModel& model,
+void to_servers(const ServerOrder& order, std::span<const float> state, server::ServerModel& model,
                 int slot);
 
 /// The same back. What it came from may have changed places with `state`.
-void from_servers(const ServerOrder& order, ServerModel& model, int slot,
+void from_servers(const ServerOrder& order, server::ServerModel& model, int slot,
                   std::vector<float>& state);
 
 /// Floats between two tensors are nobody's, and are zero; but on servers to which messages go whose
 /// codec knows no zero (sign) they are not, and the next messages depend on them. Of the
 /// parameters, then of each slot. put_padding() leaves everything as it is where the number of
 /// floats is not that of the layout.
-std::vector<double> padding_of(const FlatLayout& layout, const ServerModel::Part& dense);
-void put_padding(const FlatLayout& layout, std::span<const double> padding,
-                 ServerModel::Part& dense);
+std::vector<double> padding_of(const tensor::FlatLayout& layout,
+                               const server::ServerModel::Part& dense);
+void put_padding(const tensor::FlatLayout& layout, std::span<const double> padding,
+                 server::ServerModel::Part& dense);
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -8,7 +8,7 @@
 
 #include "tensor/table_rows.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 using ::testing::Each;
@@ -29,10 +29,10 @@ class TableModel : public testing::Test {
  protected:
   // 1, 2, 3, … in the order of a TrainingState, zeros in the padding.
   std::vector<float> numbered() {
-    const FlatLayout layout = ModelLayout::of(*model_).parameters;
+    const tensor::FlatLayout layout = tensor::ModelLayout::of(*model_).parameters;
     std::vector<float> values(layout.size);
     float next = 0;
-    for (const FlatEntry& entry : layout.entries) {
+    for (const tensor::FlatEntry& entry : layout.entries) {
       for (std::size_t i = 0; i < entry.count; ++i) values[entry.offset + i] = ++next;
     }
     return values;
@@ -40,14 +40,14 @@ class TableModel : public testing::Test {
 
   std::shared_ptr<TableNet> net_ = std::make_shared<TableNet>();
   std::unique_ptr<Model> model_ = wrap(net_);
-  TableMark mark_{net_->table};
+  tensor::TableMark mark_{net_->table};
 };
 
 TEST_F(TableModel, StandsApartOnServers) {
-  const ServerOrder order(*model_, Tables::apart);
+  const ServerOrder order(*model_, tensor::Tables::apart);
   EXPECT_EQ(order.floats(), 32U + 32 + 16);
   EXPECT_EQ(order.dense(), 32U + 16);
-  ServerModel servers;
+  server::ServerModel servers;
   to_servers(order, numbered(), servers, kParameters);
   ASSERT_EQ(servers.tables.size(), 1U);
   EXPECT_EQ(servers.tables[0].values.size(), 20U);
@@ -59,10 +59,10 @@ TEST_F(TableModel, StandsApartOnServers) {
 }
 
 TEST_F(TableModel, ComesBackAsItWas) {
-  for (const Tables place : {Tables::apart, Tables::among_parameters}) {
+  for (const tensor::Tables place : {tensor::Tables::apart, tensor::Tables::among_parameters}) {
     const ServerOrder order(*model_, place);
     for (const int slot : {kParameters, 0, 1}) {
-      ServerModel servers;
+      server::ServerModel servers;
       to_servers(order, numbered(), servers, slot);
       std::vector<float> back(3, 7.0F);
       from_servers(order, servers, slot, back);
@@ -72,7 +72,7 @@ TEST_F(TableModel, ComesBackAsItWas) {
 }
 
 TEST_F(TableModel, LeavesNothingOldInThePadding) {
-  const ServerOrder order(*model_, Tables::apart);
+  const ServerOrder order(*model_, tensor::Tables::apart);
   std::vector<float> state(order.floats(), 99.0F);
   const std::vector<float> dense(order.dense(), 1.0F);
   const std::vector<float> table(20, 1.0F);
@@ -84,8 +84,8 @@ TEST_F(TableModel, LeavesNothingOldInThePadding) {
 }
 
 TEST_F(TableModel, HasZerosInSlotsThatServersHaveNot) {
-  const ServerOrder order(*model_, Tables::apart);
-  ServerModel servers;
+  const ServerOrder order(*model_, tensor::Tables::apart);
+  server::ServerModel servers;
   to_servers(order, numbered(), servers, kParameters);
   std::vector<float> slot;
   from_servers(order, servers, 0, slot);
@@ -94,4 +94,4 @@ TEST_F(TableModel, HasZerosInSlotsThatServersHaveNot) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -16,7 +16,7 @@
 #include "os/memory.h"
 #include "strategy/servers/server_groups_test_support.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 constexpr std::size_t kMostFloats = 1 << 14;
@@ -53,11 +53,11 @@ class BrokenRun {
         workers_(workers),
         killing_(killing),
         house_(job),
-        memory_(SharedMemory::create(sizeof(SavedFloats))) {}
+        memory_(os::SharedMemory::create(sizeof(SavedFloats))) {}
 
   Outcome run() {
     std::fflush(nullptr);
-    StoreServer store("127.0.0.1", 0);
+    cluster::StoreServer store("127.0.0.1", 0);
     const bool breaks = killing_.server >= 0 || killing_.worker >= 0;
     std::array<int, 2> go = {-1, -1};
     EXPECT_EQ(::pipe(go.data()), 0);
@@ -129,7 +129,8 @@ class BrokenRun {
 
   GroupRun group(std::int64_t generation) const {
     // Where work is handed out, all of it.
-    const std::int64_t until = way_of(job_.strategy).traits.hands_out_work ? 1 << 20 : kSteps;
+    const std::int64_t until =
+        kinds::way_of(job_.strategy).traits.hands_out_work ? 1 << 20 : kSteps;
     GroupRun run{.job = job_, .workers = workers_, .generation = generation, .until = until};
     if (generation == 2 && killing_.worker >= 0) --run.workers;
     if (generation == 2) return run;
@@ -142,30 +143,31 @@ class BrokenRun {
 
   void serve(int server, std::int64_t generation, std::uint16_t port) {
     if (generation == 1 && server == killing_.server) set_failpoints(killing_.failpoint);
-    TcpStore store("127.0.0.1", port, Deadline::in_seconds(60));
-    PrefixStore view(store, fmt::format("e{}/", generation));
-    run_server(house_.options(server, group(generation)), view);
+    cluster::TcpStore store("127.0.0.1", port, Deadline::in_seconds(60));
+    cluster::PrefixStore view(store, fmt::format("e{}/", generation));
+    server::run_server(house_.options(server, group(generation)), view);
   }
 
   void work(int worker, bool breaks, std::uint16_t port) {
     at::set_num_threads(1);
-    TcpStore store("127.0.0.1", port, Deadline::in_seconds(60));
+    cluster::TcpStore store("127.0.0.1", port, Deadline::in_seconds(60));
     GroupEnd end = train(1, worker, nullptr, store);
     if (breaks) {
       if (!end.lost_a_peer) fail(ErrorCode::invalid, "worker {} has lost nobody", worker);
       const int rank = killing_.worker >= 0 && worker > killing_.worker ? worker - 1 : worker;
-      const TrainingState start = end.carried;
+      const tensor::TrainingState start = end.carried;
       end = train(2, rank, &start, store);
       worker = rank;
     }
     if (worker == 0) tell(end);
   }
 
-  GroupEnd train(std::int64_t generation, int rank, const TrainingState* start, Store& store) {
-    PrefixStore view(store, fmt::format("e{}/", generation));
+  GroupEnd train(std::int64_t generation, int rank, const tensor::TrainingState* start,
+                 cluster::Store& store) {
+    cluster::PrefixStore view(store, fmt::format("e{}/", generation));
     GroupRun run = group(generation);
     run.starts.assign(static_cast<std::size_t>(run.workers), start);  // It looks at its own only.
-    const auto engine = make_engine(
+    const auto engine = transport::make_engine(
         {.name = "shm", .rank = rank, .world = run.workers, .address = "127.0.0.1", .cores = 2},
         view, Deadline::in_seconds(60));
     return GroupWorker(run, *engine, view).train();
@@ -188,7 +190,7 @@ class BrokenRun {
   int workers_;
   Killing killing_;
   ServerHouse house_;
-  SharedMemory memory_;
+  os::SharedMemory memory_;
 };
 
 Job job_in_step(bool averages, int workers) {
@@ -281,4 +283,4 @@ TEST(ServerProcessDeathTest, AKilledWorkersStepIsMadeByTheOthers) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -6,12 +6,12 @@
 #include "strategy/compressed_gradients.h"
 #include "strategy/strategy.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
-ShardRules::Weight weight_of(const std::string& weight) {
-  if (weight == "1/staleness") return ShardRules::Weight::inverse;
-  return weight == "none" ? ShardRules::Weight::none : ShardRules::Weight::power;
+server::ShardRules::Weight weight_of(const std::string& weight) {
+  if (weight == "1/staleness") return server::ShardRules::Weight::inverse;
+  return weight == "none" ? server::ShardRules::Weight::none : server::ShardRules::Weight::power;
 }
 
 /// A delta is added as it is, by SGD with rate 1; averaging has a rate of its own, and may have
@@ -34,14 +34,14 @@ int quorum_of(const StrategyOptions& strategy, int workers) {
 
 /// Of a step's batch: where nothing is handed out, every worker has one.
 int parts_of(const Job& job, int workers) {
-  return way_of(job.strategy).traits.hands_out_work ? static_cast<int>(job.cluster.workers)
-                                                    : workers;
+  return kinds::way_of(job.strategy).traits.hands_out_work ? static_cast<int>(job.cluster.workers)
+                                                           : workers;
 }
 
 }  // namespace
 
-ShardRules::Consistency consistency_of(const StrategyOptions& strategy) {
-  using Consistency = ShardRules::Consistency;
+server::ShardRules::Consistency consistency_of(const StrategyOptions& strategy) {
+  using Consistency = server::ShardRules::Consistency;
   if (strategy.kind == "averaging") {
     return strategy.mode == "partial" ? Consistency::quorum : Consistency::sync;
   }
@@ -51,16 +51,16 @@ ShardRules::Consistency consistency_of(const StrategyOptions& strategy) {
 
 ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& own) {
   if (pushes_deltas(strategy)) return {.optimizer = outer_optimizer(strategy)};
-  if (corrects_momentum(strategy, own)) return {.optimizer = without_momentum(own)};
-  const bool sync = consistency_of(strategy) == ShardRules::Consistency::sync;
+  if (corrects_momentum(strategy, own)) return {.optimizer = optimizer::without_momentum(own)};
+  const bool sync = consistency_of(strategy) == server::ShardRules::Consistency::sync;
   if (sync || own.kind != "sgd") return {.optimizer = own};
-  return {.optimizer = without_momentum(own), .worker_momentum = worker_momentum(own)};
+  return {.optimizer = optimizer::without_momentum(own), .worker_momentum = worker_momentum(own)};
 }
 
-ServerOptions server_options(const Job& job, int server, const ServedGroup& group) {
+server::ServerOptions server_options(const Job& job, int server, const ServedGroup& group) {
   const StrategyOptions& strategy = job.strategy;
   const int parts = parts_of(job, group.workers);
-  ServerOptions options;
+  server::ServerOptions options;
   options.server = server;
   options.generation = group.generation;
   options.replicas = static_cast<int>(strategy.replicas);
@@ -77,8 +77,8 @@ ServerOptions server_options(const Job& job, int server, const ServedGroup& grou
                    .optimizer = server_rule(strategy, job.train.optimizer).optimizer,
                    .compression = strategy.compression};
   // One server hands out the work of all.
-  if (server == 0 && way_of(strategy).traits.hands_out_work) {
-    options.board = WorkBoard::Options{
+  if (server == 0 && kinds::way_of(strategy).traits.hands_out_work) {
+    options.board = cluster::WorkBoard::Options{
         .workers = group.workers, .left = {.parts = parts}, .end_step = group.steps, .bound = {}};
     if (strategy.kind == "parameter-server" && strategy.consistency == "bounded") {
       options.board->bound = strategy.staleness;
@@ -91,29 +91,29 @@ ServerOptions server_options(const Job& job, int server, const ServedGroup& grou
 }
 
 std::vector<std::size_t> server_memory_bytes(const Job& job, Model& model) {
-  const ModelSize size = server_model_size(job.strategy, model);
+  const server::ModelSize size = server_model_size(job.strategy, model);
   const OptimizerOptions optimizer = server_rule(job.strategy, job.train.optimizer).optimizer;
   const auto servers = static_cast<int>(job.cluster.servers);
   std::vector<std::size_t> bytes;
   for (int server = 0; server < servers; ++server) {
-    bytes.push_back(shard_memory_bytes(size, servers, server, optimizer));
+    bytes.push_back(server::shard_memory_bytes(size, servers, server, optimizer));
   }
   return bytes;
 }
 
-ModelSize server_model_size(const StrategyOptions& strategy, Model& model) {
-  const FlatLayout dense = ModelLayout::of(model, table_place(strategy)).parameters;
-  ModelSize size{.dense = dense.size, .matrices = codec_shape(dense).matrices};
-  if (table_place(strategy) == Tables::among_parameters) return size;
-  for (const NamedTensor& table : tables_of(model)) {
+server::ModelSize server_model_size(const StrategyOptions& strategy, Model& model) {
+  const tensor::FlatLayout dense = tensor::ModelLayout::of(model, table_place(strategy)).parameters;
+  server::ModelSize size{.dense = dense.size, .matrices = codec_shape(dense).matrices};
+  if (table_place(strategy) == tensor::Tables::among_parameters) return size;
+  for (const NamedTensor& table : tensor::tables_of(model)) {
     const auto rows = static_cast<std::uint32_t>(table.tensor.size(0));
     size.tables.push_back({rows, static_cast<std::uint32_t>(table.tensor.numel() / rows)});
   }
   return size;
 }
 
-Tables table_place(const StrategyOptions& strategy) {
-  return pushes_deltas(strategy) ? Tables::among_parameters : Tables::apart;
+tensor::Tables table_place(const StrategyOptions& strategy) {
+  return pushes_deltas(strategy) ? tensor::Tables::among_parameters : tensor::Tables::apart;
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -10,7 +10,7 @@
 #include "server/wire/shard_shape.h"
 #include "tensor/flat_space.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// What a job's words mean to servers: which rule they update by, how they make updates of pushes,
 /// which part of the model they keep, how much memory that takes. Workers and servers both ask
@@ -26,14 +26,14 @@ struct ServedGroup {
 
 /// Server `server` of a job that trains with servers, for one group of workers. The first group has
 /// `job.cluster.workers`; steps are handed out in as many parts in every group.
-ServerOptions server_options(const Job& job, int server, const ServedGroup& group);
+server::ServerOptions server_options(const Job& job, int server, const ServedGroup& group);
 
 /// How many bytes of memory that outlives it each server of the job needs.
 std::vector<std::size_t> server_memory_bytes(const Job& job, Model& model);
 
 /// A model as servers see it: where gradients are pushed, tables stand apart.
-ModelSize server_model_size(const StrategyOptions& strategy, Model& model);
-Tables table_place(const StrategyOptions& strategy);
+server::ModelSize server_model_size(const StrategyOptions& strategy, Model& model);
+tensor::Tables table_place(const StrategyOptions& strategy);
 
 /// The update rule on the servers: the job's, or for deltas the outer one.
 ///
@@ -43,13 +43,13 @@ Tables table_place(const StrategyOptions& strategy);
 /// runs of MNIST lost 0.6 to 2.5 points).
 struct ServerRule {
   OptimizerOptions optimizer;
-  WorkerMomentum worker_momentum = {};  ///< That workers apply before they push.
+  compression::WorkerMomentum worker_momentum = {};  ///< That workers apply before they push.
 
-  std::size_t slots() const { return make_optimizer(optimizer)->slots().size(); }
+  std::size_t slots() const { return optimizer::make_optimizer(optimizer)->slots().size(); }
 };
 ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& own);
 
 /// How servers of this strategy make updates of pushes.
-ShardRules::Consistency consistency_of(const StrategyOptions& strategy);
+server::ShardRules::Consistency consistency_of(const StrategyOptions& strategy);
 
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -8,7 +8,7 @@
 
 #include "strategy/compressed_gradients.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 StrategyOptions server(const std::string& consistency) {
@@ -83,7 +83,7 @@ TEST(ServedGroup, MayBeSmallerThanTheFirst) {
   job.strategy.quorum = 3;
   job.cluster.workers = 4;
   job.cluster.servers = 2;
-  const ServerOptions options =
+  const server::ServerOptions options =
       server_options(job, 0, {.workers = 2, .generation = 5, .steps = 10, .cores = 1});
   EXPECT_EQ(options.generation, 5);
   EXPECT_EQ(options.rules.workers, 2);
@@ -106,4 +106,4 @@ TEST(ServerRule, MomentumThatTheCompressorAppliesIsNotAppliedTwice) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::strategy

@@ -10,20 +10,21 @@
 #include "strategy/own_memory_forms.h"
 #include "strategy/servers/server_rule.h"
 
-namespace cohort {
+namespace cohort::strategy {
 namespace {
 
 /// The model as it is, before any step.
-TrainingState state_of(Model& model) {
-  const ModelLayout layout = ModelLayout::of(model);
-  TrainingState state;
+tensor::TrainingState state_of(Model& model) {
+  const tensor::ModelLayout layout = tensor::ModelLayout::of(model);
+  tensor::TrainingState state;
   state.parameters.resize(layout.parameters.size);
   state.buffers.resize(layout.buffers.size);
-  copy_values(model, {.parameters = state.parameters, .gradients = {}, .buffers = state.buffers});
+  tensor::copy_values(model,
+                      {.parameters = state.parameters, .gradients = {}, .buffers = state.buffers});
   return state;
 }
 
-WaitFor waits_for(const Exchange& exchange) {
+WaitFor waits_for(const server::Exchange& exchange) {
   if (exchange.push || exchange.apply) return WaitFor::servers_update;
   return exchange.claim ? WaitFor::servers_work : WaitFor::servers_parameters;
 }
@@ -32,21 +33,21 @@ WaitFor waits_for(const Exchange& exchange) {
 
 ServerWorker::ServerWorker(const StrategyContext& context)
     : context_(context),
-      traits_(way_of(context.options).traits),
+      traits_(kinds::way_of(context.options).traits),
       table_place_(table_place(context.options)),
-      layout_(ModelLayout::of(context.model, table_place_)),
+      layout_(tensor::ModelLayout::of(context.model, table_place_)),
       order_(context.model, table_place_),
       sums_(context),
       buffers_((layout_.buffers.size + 1) * sizeof(float)),
       client_(client_options(), context.store) {}
 
 bool ServerWorker::saves_parts() const {
-  return !in_lockstep() || compresses(context_.options.compression);
+  return !in_lockstep() || server::compresses(context_.options.compression);
 }
 
-std::optional<Claim> ServerWorker::next_work() {
+std::optional<cluster::Claim> ServerWorker::next_work() {
   const PhaseSpan span(context_.phases, Phase::communication);
-  Exchange exchange;
+  server::Exchange exchange;
   exchange.claim = true;
   return timed_exchange(exchange).claim;
 }
@@ -63,8 +64,8 @@ void ServerWorker::meet() {
   sums_.wait_for_all();  // Nobody pushes any more, so now all pull the same.
   span.next(Phase::communication);
   // A training that goes on from here goes on with what the worker had, not with what it gets now.
-  if (compresses(context_.options.compression)) link_at_meeting_ = client_.memory();
-  Exchange exchange;
+  if (server::compresses(context_.options.compression)) link_at_meeting_ = client_.memory();
+  server::Exchange exchange;
   exchange.pull = true;
   exchange.exact = true;
   exchange_with_servers(exchange);
@@ -92,7 +93,7 @@ bool ServerWorker::takes_claims() const {
 }
 
 bool ServerWorker::gets_work_with_answers() const {
-  const bool waits = consistency_of(context_.options) == ShardRules::Consistency::quorum;
+  const bool waits = consistency_of(context_.options) == server::ShardRules::Consistency::quorum;
   return takes_claims() && (!waits || context_.servers == 1);
 }
 
@@ -102,11 +103,11 @@ double ServerWorker::parts_of_step() const {
 
 // The model's tensors move last: whatever fails before leaves the model as it was.
 void ServerWorker::make_space(std::span<float> parameters, std::span<float> gradients) {
-  const FlatMemory memory{.parameters = parameters,
-                          .gradients = gradients,
-                          .buffers = buffers_.floats().first(layout_.buffers.size)};
-  TrainingState as_it_is;
-  const TrainingState* start = context_.start;
+  const tensor::FlatMemory memory{.parameters = parameters,
+                                  .gradients = gradients,
+                                  .buffers = buffers_.floats().first(layout_.buffers.size)};
+  tensor::TrainingState as_it_is;
+  const tensor::TrainingState* start = context_.start;
   if (start != nullptr) check_start(*start);
   if (is_chief() && start == nullptr) {
     as_it_is = state_of(context_.model);
@@ -116,7 +117,7 @@ void ServerWorker::make_space(std::span<float> parameters, std::span<float> grad
   if (gives) give_first_model(*start);
   // take_buffers() waits for all, so nobody claims or pushes anything new before all have done so.
   if (start != nullptr && !start->unanswered.empty()) client_.push_again(start->unanswered);
-  Exchange exchange;
+  server::Exchange exchange;
   exchange.pull = true;
   exchange_with_servers(exchange);
   first_step_ = chiefs(is_chief() ? step_at(*start, client_.version()) : 0);
@@ -131,21 +132,21 @@ void ServerWorker::make_space(std::span<float> parameters, std::span<float> grad
   context_.start = nullptr;  // It is its owner's again.
 }
 
-void ServerWorker::check_start(const TrainingState& start) const {
+void ServerWorker::check_start(const tensor::TrainingState& start) const {
   if (!start.parameters.empty()) check_size("parameters", start.parameters.size(), order_.floats());
   for (const auto& slot : start.slots) check_size("floats of a slot", slot.size(), order_.floats());
   check_size("floats of buffers", start.buffers.size(), layout_.buffers.size);
 }
 
 // A state without parameters says that the servers had them. Where they have none now, nobody has.
-void ServerWorker::give_first_model(const TrainingState& start) {
+void ServerWorker::give_first_model(const tensor::TrainingState& start) {
   if (start.parameters.empty() && order_.floats() > 0) {
     fail(ErrorCode::corrupt,
          "the servers have lost their model and no worker has it; it was after step {}. Go on from "
          "the last checkpoint with --resume auto",
          start.step);
   }
-  ServerModel model;
+  server::ServerModel model;
   to_servers(order_, start.parameters, model, kParameters);
   model.work = work_left(start, context_.parts);
   complete_first_model(start, model);
@@ -160,7 +161,7 @@ std::int64_t ServerWorker::chiefs(std::int64_t number) {
   return number;
 }
 
-bool ServerWorker::was_pushed(const TrainingState* start) const {
+bool ServerWorker::was_pushed(const tensor::TrainingState* start) const {
   const auto pushed = own_floats(start, kPushed);
   return !pushed.empty() && pushed.back().size() == layout_.buffers.size &&
          first_step_ > start->step;
@@ -168,7 +169,7 @@ bool ServerWorker::was_pushed(const TrainingState* start) const {
 
 // Those of a worker that has none of its own, and in step those of all, are the chief's. Waits for
 // all workers.
-void ServerWorker::take_buffers(std::span<float> buffers, const TrainingState* start) {
+void ServerWorker::take_buffers(std::span<float> buffers, const tensor::TrainingState* start) {
   if (start != nullptr) {
     const std::vector<float>& own =
         was_pushed(start) ? own_floats(start, kPushed).back() : start->buffers;
@@ -187,47 +188,49 @@ void ServerWorker::fill_from_chief(std::span<float> values, bool has_own) {
 // A worker has only those rows of a table that it has asked for; the chief of a new training has
 // all values, as it has given them.
 void ServerWorker::keep_tables_apart() {
-  if (table_place_ == Tables::among_parameters) return;
+  if (table_place_ == tensor::Tables::among_parameters) return;
   const bool has_values = is_chief() && context_.start == nullptr;
-  for (const NamedTensor& table : tables_of(context_.model)) {
+  for (const NamedTensor& table : tensor::tables_of(context_.model)) {
     const std::size_t index = tables_.size();
-    tables_.push_back(std::make_unique<TableRows>(
+    tables_.push_back(std::make_unique<tensor::TableRows>(
         table.tensor, has_values, [this, index](auto rows) { fetch(index, rows); }));
   }
 }
 
-void ServerWorker::save_servers(TrainingState& state, ServerModel& model, std::int64_t step) {
+void ServerWorker::save_servers(tensor::TrainingState& state, server::ServerModel& model,
+                                std::int64_t step) {
   client_.read_model(model);
-  padding_ = compresses(context_.options.compression) ? padding_of(layout_.parameters, model.dense)
-                                                      : std::vector<double>();
+  padding_ = server::compresses(context_.options.compression)
+                 ? padding_of(layout_.parameters, model.dense)
+                 : std::vector<double>();
   from_servers(order_, model, kParameters, state.parameters);
   state.work = takes_claims() ? model.work : work_after(step, context_.parts);
-  state.step = whole_steps(state.work);
+  state.step = gossip::whole_steps(state.work);
   known_step_ = std::max(known_step_, state.step);
 }
 
-void ServerWorker::save_link(TrainingState& state) {
-  if (!compresses(context_.options.compression)) return state.link.clear();
+void ServerWorker::save_link(tensor::TrainingState& state) {
+  if (!server::compresses(context_.options.compression)) return state.link.clear();
   state.link = own_of_link(link_at_meeting_ ? *link_at_meeting_ : client_.memory(),
                            context_.options.compression.kind);
   if (is_chief()) state.link.doubles = padding_;
 }
 
-void ServerWorker::begin_own_state(TrainingState& state, std::int64_t step) {
-  state = TrainingState();
+void ServerWorker::begin_own_state(tensor::TrainingState& state, std::int64_t step) {
+  state = tensor::TrainingState();
   state.step = step;
   state.work = work_after(step, context_.parts);
   save_link(state);
 }
 
 // Only from a checkpoint: what messages of a broken group have left out is not known for sure.
-void ServerWorker::recall_link(const TrainingState* start) {
+void ServerWorker::recall_link(const tensor::TrainingState* start) {
   if (start == nullptr || start->link.empty()) return;
   const auto link = link_of(start->link, context_.options.compression.kind);
   if (link) client_.recall(*link);
 }
 
-void ServerWorker::leave_with_servers(TrainingState& state, std::int64_t step) const {
+void ServerWorker::leave_with_servers(tensor::TrainingState& state, std::int64_t step) const {
   state.parameters.clear();
   state.work = work_after(step, context_.parts);
   state.step = step;
@@ -237,11 +240,11 @@ void ServerWorker::leave_with_servers(TrainingState& state, std::int64_t step) c
   if (takes_claims()) state.unanswered = client_.unanswered();
 }
 
-ExchangeReply ServerWorker::exchange_with_servers(Exchange& exchange) {
+server::ExchangeReply ServerWorker::exchange_with_servers(server::Exchange& exchange) {
   const Waiting waiting(context_.activity, waits_for(exchange));
   exchange.stop = vote_.stop;
   exchange.save = vote_.save;
-  const ExchangeReply reply = client_.exchange(exchange);
+  const server::ExchangeReply reply = client_.exchange(exchange);
   if (reply.claim) {
     known_step_ = std::max(known_step_, reply.claim->step);
     piece_ = *reply.claim;
@@ -250,18 +253,18 @@ ExchangeReply ServerWorker::exchange_with_servers(Exchange& exchange) {
 }
 
 // The time in which the servers kept the push waiting for other workers' is no communication.
-ExchangeReply ServerWorker::timed_exchange(Exchange& exchange) {
+server::ExchangeReply ServerWorker::timed_exchange(server::Exchange& exchange) {
   const auto begin = Clock::now();
-  const ExchangeReply reply = exchange_with_servers(exchange);
+  const server::ExchangeReply reply = exchange_with_servers(exchange);
   const auto held =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(reply.held_seconds));
   context_.phases.move(Phase::communication, Phase::wait, std::min(held, Clock::now() - begin));
   return reply;
 }
 
-void ServerWorker::add_touched_rows(Exchange& exchange, double factor) {
+void ServerWorker::add_touched_rows(server::Exchange& exchange, double factor) {
   for (const auto& table : tables_) {
-    TableRows::Touched touched = table->touched();
+    tensor::TableRows::Touched touched = table->touched();
     for (float& gradient : touched.gradients) gradient *= static_cast<float>(factor);
     exchange.rows.push_back({std::move(touched.rows), std::move(touched.gradients)});
     table->begin_step();
@@ -270,16 +273,16 @@ void ServerWorker::add_touched_rows(Exchange& exchange, double factor) {
 
 double ServerWorker::table_square_sum() const {
   double sum = 0;
-  for (const auto& table : tables_) sum += sum_of_squares(table->touched().gradients);
+  for (const auto& table : tables_) sum += optimizer::sum_of_squares(table->touched().gradients);
   return sum;
 }
 
-ClientOptions ServerWorker::client_options() const {
-  ClientOptions options;
+server::ClientOptions ServerWorker::client_options() const {
+  server::ClientOptions options;
   options.worker = context_.engine.rank();
   options.servers = context_.servers;
   options.generation = context_.generation;
-  const ModelSize size = server_model_size(context_.options, context_.model);
+  const server::ModelSize size = server_model_size(context_.options, context_.model);
   options.dense = size.dense;
   options.matrices = size.matrices;
   options.tables = size.tables;
@@ -296,7 +299,7 @@ ClientOptions ServerWorker::client_options() const {
 }
 
 void ServerWorker::fetch(std::size_t table, std::span<const std::uint32_t> rows) {
-  TableRows& target = *tables_[table];
+  tensor::TableRows& target = *tables_[table];
   fetched_.resize(rows.size() * target.width());
   client_.pull_rows(table, rows, fetched_);
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -319,4 +322,4 @@ void ServerWorker::fetch_tables_for_chief() {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::strategy

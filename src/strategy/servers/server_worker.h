@@ -13,7 +13,7 @@
 #include "strategy/worker_sums.h"
 #include "tensor/table_rows.h"
 
-namespace cohort {
+namespace cohort::strategy {
 
 /// A worker that trains with servers; what all ways to push have in common: the servers, the model
 /// and its tables. One per worker, used by the thread that trains; it waits for servers and workers
@@ -44,11 +44,11 @@ class ServerWorker : public Strategy, private WorkSource {
  public:
   explicit ServerWorker(const StrategyContext& context);
 
-  FlatSpace& space() override { return *space_; }
+  tensor::FlatSpace& space() override { return *space_; }
   WorkSource* work() override { return takes_claims() ? this : nullptr; }
   void begin_last_backward(const Vote& vote) override;
   void meet() override;
-  void sum_over_workers(Numbers numbers) override { sums_.sum(numbers); }
+  void sum_over_workers(collective::Numbers numbers) override { sums_.sum(numbers); }
   StrategyReport report() const override;
   std::int64_t first_step() const override { return first_step_; }
   bool all_carry() const override { return !in_lockstep(); }
@@ -59,11 +59,12 @@ class ServerWorker : public Strategy, private WorkSource {
   /// For the user; see StrategyReport.
   virtual std::string words() const = 0;
   /// Worker 0: adds version and slots to a first model with the parameters of `start`.
-  virtual void complete_first_model(const TrainingState& start, ServerModel& model) const = 0;
+  virtual void complete_first_model(const tensor::TrainingState& start,
+                                    server::ServerModel& model) const = 0;
   /// Worker 0: the step to go on with, after `start`, when the servers are at `version`.
-  virtual std::int64_t step_at(const TrainingState& start, std::uint64_t version) const = 0;
+  virtual std::int64_t step_at(const tensor::TrainingState& start, std::uint64_t version) const = 0;
   /// Takes over what this worker has for itself. All workers call it together.
-  virtual void take_own_state(const TrainingState* start) = 0;
+  virtual void take_own_state(const tensor::TrainingState* start) = 0;
   /// Gives what was not pushed yet, and tells the servers that nothing more will come.
   virtual void last_push() = 0;
   /// After a pull: makes what came the model's parameters.
@@ -84,16 +85,16 @@ class ServerWorker : public Strategy, private WorkSource {
   /// Brings the servers, the model and this worker together. All workers call it together.
   void make_space(std::span<float> parameters, std::span<float> gradients);
 
-  ExchangeReply exchange_with_servers(Exchange& exchange);
+  server::ExchangeReply exchange_with_servers(server::Exchange& exchange);
   /// The same; the time the servers let this worker wait for others counts as waiting.
-  ExchangeReply timed_exchange(Exchange& exchange);
+  server::ExchangeReply timed_exchange(server::Exchange& exchange);
 
   /// The gradients of this step's rows of all tables, times `factor`.
-  void add_touched_rows(Exchange& exchange, double factor);
+  void add_touched_rows(server::Exchange& exchange, double factor);
   double table_square_sum() const;
 
   /// Whether the servers have made the update of the push that got no answer before `start`.
-  bool was_pushed(const TrainingState* start) const;
+  bool was_pushed(const tensor::TrainingState* start) const;
   /// Worker 0's number. All call it.
   std::int64_t chiefs(std::int64_t number);
   /// Replaces the floats of workers that have nothing to start from by worker 0's. All call it.
@@ -101,47 +102,47 @@ class ServerWorker : public Strategy, private WorkSource {
   /// Worker 0 has whole tables then, for its run folder; others only the rows they asked for.
   void fetch_tables_for_chief();
   /// What the servers have; where no work is handed out, after so many steps.
-  void save_servers(TrainingState& state, ServerModel& model, std::int64_t step);
+  void save_servers(tensor::TrainingState& state, server::ServerModel& model, std::int64_t step);
   /// What messages to and from the servers have left out, where they are compressed.
-  void save_link(TrainingState& state);
+  void save_link(tensor::TrainingState& state);
   /// The part of one worker, empty but for what it has done; see StateKeeper::save_own_state.
-  void begin_own_state(TrainingState& state, std::int64_t step);
+  void begin_own_state(tensor::TrainingState& state, std::int64_t step);
   /// Says that the servers have the model after so many steps. Leaves out all that is a worker's.
-  void leave_with_servers(TrainingState& state, std::int64_t step) const;
+  void leave_with_servers(tensor::TrainingState& state, std::int64_t step) const;
   /// Where work is handed out: the newest step that this worker has heard of,
   std::int64_t known_step() const { return known_step_; }
   /// and the piece it has got last.
-  const Claim& piece() const { return piece_; }
+  const cluster::Claim& piece() const { return piece_; }
 
   StrategyContext context_;
-  StrategyTraits traits_;
-  Tables table_place_;
-  ModelLayout layout_;  // As servers see the model: without tables where these are apart.
+  kinds::StrategyTraits traits_;
+  tensor::Tables table_place_;
+  tensor::ModelLayout layout_;  // As servers see the model: without tables where these are apart.
   ServerOrder order_;
   WorkerSums sums_;
-  PrivateMemory buffers_;
-  ServerClient client_;
-  std::optional<FlatSpace> space_;  // From make_space() on.
-  Vote vote_;                       // Of the step under way.
+  os::PrivateMemory buffers_;
+  server::ServerClient client_;
+  std::optional<tensor::FlatSpace> space_;  // From make_space() on.
+  Vote vote_;                               // Of the step under way.
 
  private:
-  std::optional<Claim> next_work() override;
+  std::optional<cluster::Claim> next_work() override;
   bool is_chief() const { return context_.engine.rank() == 0; }
-  ClientOptions client_options() const;
-  void check_start(const TrainingState& start) const;
-  void give_first_model(const TrainingState& start);
-  void recall_link(const TrainingState* start);
-  void take_buffers(std::span<float> buffers, const TrainingState* start);
+  server::ClientOptions client_options() const;
+  void check_start(const tensor::TrainingState& start) const;
+  void give_first_model(const tensor::TrainingState& start);
+  void recall_link(const tensor::TrainingState* start);
+  void take_buffers(std::span<float> buffers, const tensor::TrainingState* start);
   void keep_tables_apart();
   void fetch(std::size_t table, std::span<const std::uint32_t> rows);
 
-  std::vector<std::unique_ptr<TableRows>> tables_;  // Where they are apart.
-  std::vector<float> fetched_;                      // Rows on their way into a table.
-  std::vector<double> padding_;                // Of what save_servers() read; see padding_of().
-  std::optional<LinkMemory> link_at_meeting_;  // Before everybody got the exact parameters.
+  std::vector<std::unique_ptr<tensor::TableRows>> tables_;  // Where they are apart.
+  std::vector<float> fetched_;                              // Rows on their way into a table.
+  std::vector<double> padding_;  // Of what save_servers() read; see padding_of().
+  std::optional<server::LinkMemory> link_at_meeting_;  // Before everybody got the exact parameters.
   std::int64_t first_step_ = 0;
   std::int64_t known_step_ = 0;
-  Claim piece_;
+  cluster::Claim piece_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::strategy

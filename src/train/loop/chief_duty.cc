@@ -9,31 +9,31 @@
 #include "kinds/strategy_table.h"
 #include "model/make_model.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 /// What model.json says of the layers: none where the model is the program's own.
-Architecture architecture_of(const ModelOptions& options, const DataSpec& spec) {
-  Architecture architecture;
+artefact::Architecture architecture_of(const ModelOptions& options, const tensor::DataSpec& spec) {
+  artefact::Architecture architecture;
   if (options.make) return architecture;
   if (!options.torchscript.empty()) {
     try {
-      architecture.script_crc32c = seal_of(options.torchscript, Links::follow).crc32c;
-      architecture.kind = Architecture::Kind::torchscript;
+      architecture.script_crc32c = artefact::seal_of(options.torchscript, Links::follow).crc32c;
+      architecture.kind = artefact::Architecture::Kind::torchscript;
     } catch (const Error& error) {  // The weights are worth keeping without it.
       log_warn("model.json does not say which TorchScript file was trained: {}", error.what());
     }
     return architecture;
   }
-  architecture.kind = Architecture::Kind::layers;
+  architecture.kind = artefact::Architecture::Kind::layers;
   architecture.preset = options.preset;
-  architecture.layers = plan_model(options, spec);
+  architecture.layers = model::plan_model(options, spec);
   return architecture;
 }
 
-Artefact artefact_of(const TrainedBy& trained_by) {
+artefact::Artefact artefact_of(const TrainedBy& trained_by) {
   const auto& [job, data, step, workers] = trained_by;
-  Artefact artefact;
+  artefact::Artefact artefact;
   artefact.job = job.name;
   artefact.step = step;
   artefact.workers = workers;
@@ -51,7 +51,7 @@ Artefact artefact_of(const TrainedBy& trained_by) {
 }  // namespace
 
 bool save_model(const std::filesystem::path& run_dir, Model& model, const TrainedBy& trained_by) {
-  return save_model_files(
+  return artefact::save_model_files(
       run_dir, model, artefact_of(trained_by),
       {{"step", std::to_string(trained_by.step)}, {"job", trained_by.job.name}});
 }
@@ -72,14 +72,14 @@ ChiefDuty::ChiefDuty(const Parts& parts, std::int64_t step)
 std::int64_t ChiefDuty::logs_after(std::int64_t step) const {
   const WorkerRun& run = parts_.life.run;
   const std::int64_t logged = run.control.logged_step();
-  return way_of(run.job.strategy).traits.hands_out_work && logged >= 0 ? logged : step;
+  return kinds::way_of(run.job.strategy).traits.hands_out_work && logged >= 0 ? logged : step;
 }
 
 // A log that this worker has open, from when it was chief before, may have been cut and written by
 // others since: it is opened anew where they have logged more than this group goes on after.
 void ChiefDuty::take_over(std::int64_t step) {
   WorkerLife& life = parts_.life;
-  ControlBlock& control = life.run.control;
+  launch::ControlBlock& control = life.run.control;
   const std::int64_t after = logs_after(step);
   if (control.logged_step() > after) life.log.reset();
   if (!life.log) {
@@ -100,9 +100,9 @@ bool ChiefDuty::save_model_file(std::int64_t steps) {
 
 void ChiefDuty::save_last_model(std::int64_t steps) {
   if (!on_) return;
-  parts_.life.slot.state.store(WorkerState::saving);
+  parts_.life.slot.state.store(launch::WorkerState::saving);
   const Working working(parts_.life.slot.activity, BusyWith::saving);
   save_model_file(steps);
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

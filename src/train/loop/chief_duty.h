@@ -10,12 +10,12 @@
 #include "data/load_data.h"
 #include "train/worker_life.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// What a model was trained by and how far; all of it outlives the call.
 struct TrainedBy {
   const Job& job;
-  const LoadedData& data;
+  const data::LoadedData& data;
   std::int64_t step = 0;
   std::int64_t workers = 1;  ///< In the group that trains.
 };
@@ -37,7 +37,7 @@ class ChiefDuty {
   /// What it is made of; all of it outlives it.
   struct Parts {
     WorkerLife& life;
-    const View& view;
+    const cluster::View& view;
     Model& model;
   };
 
@@ -61,4 +61,4 @@ class ChiefDuty {
   bool on_;  // This worker is the chief, and the run folder is here.
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

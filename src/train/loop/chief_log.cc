@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "cluster/host_id.h"
 
-namespace cohort {
+namespace cohort::training {
 
 namespace {
 
@@ -41,7 +41,7 @@ ChiefLog::ChiefLog(const std::filesystem::path& run_dir, const LogOptions& optio
   if (continue_from) cut_metrics(metrics_path_, *continue_from);
   metrics_ = open_to_write(metrics_path_, continue_from ? Existing::append : Existing::empty);
   if (!options.tensorboard) return;
-  events_ = std::make_unique<EventWriter>(run_dir, host_name());
+  events_ = std::make_unique<events::EventWriter>(run_dir, cluster::host_name());
   if (!continue_from) return;
   events_->session_start(*continue_from + 1);
   events_->flush();
@@ -88,9 +88,9 @@ void ChiefLog::validation(const ValidationRecord& record) {
   events_->flush();
 }
 
-void ChiefLog::histograms(const FlatSpace& space, std::int64_t step) {
+void ChiefLog::histograms(const tensor::FlatSpace& space, std::int64_t step) {
   if (!events_) return;
-  for (const FlatEntry& entry : space.layout().parameters.entries) {
+  for (const tensor::FlatEntry& entry : space.layout().parameters.entries) {
     events_->histogram("parameters/" + entry.name,
                        space.memory().parameters.subspan(entry.offset, entry.count), step);
   }
@@ -153,4 +153,4 @@ void MetricsTail::take_line(const std::string& line,
         .samples_per_second = number("samples_per_second")});
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

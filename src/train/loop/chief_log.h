@@ -19,7 +19,7 @@
 // takes over, or a run that goes on from a checkpoint, first takes back what is said of steps that
 // are made again: the rest goes to a new file of the same name, so that a reader finds either.
 
-namespace cohort {
+namespace cohort::training {
 
 /// A logged step, as the chief sees it.
 struct StepRecord {
@@ -57,7 +57,7 @@ class ChiefLog {
   void step(const StepRecord& record);
   void validation(const ValidationRecord& record);
   /// Of all parameters, only for TensorBoard.
-  void histograms(const FlatSpace& space, std::int64_t step);
+  void histograms(const tensor::FlatSpace& space, std::int64_t step);
   /// Nothing is written after it.
   void close();
 
@@ -66,7 +66,7 @@ class ChiefLog {
 
   std::filesystem::path metrics_path_;
   UniqueFd metrics_;
-  std::unique_ptr<EventWriter> events_;  // Null where the job wants none.
+  std::unique_ptr<events::EventWriter> events_;  // Null where the job wants none.
 };
 
 /// Keeps what metrics.jsonl says of the first `steps` steps, in a new file. Who died may have
@@ -97,4 +97,4 @@ class MetricsTail {
   std::int64_t told_ = 0;     // The last step.
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -11,7 +11,7 @@
 
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using testing::ElementsAre;
@@ -145,4 +145,4 @@ TEST_F(MetricsTailTest, StepsOfBeforeAreNotTold) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

@@ -21,7 +21,7 @@
 // a Script that says what goes wrong, an InventedStrategy and an InventedStepper that remember what
 // they were asked for, and the real control block, log and checkpoints around them.
 
-namespace cohort {
+namespace cohort::training {
 
 /// What the loop of one worker has asked for, in order: "compute 0", "finish 0", "meet" …
 using Calls = std::vector<std::string>;
@@ -31,7 +31,7 @@ class RoundTable {
  public:
   explicit RoundTable(int world) : all_(world) {}
 
-  void sum(Numbers numbers) {
+  void sum(collective::Numbers numbers) {
     numbers.as_span([&](auto own) {
       {
         const std::lock_guard lock(mutex_);
@@ -70,11 +70,11 @@ struct Script {
 
 /// A strategy without gradients: it counts votes, hands out whole steps in order, and remembers
 /// what it was asked for. `stepper` tells the votes, which a real one is told in the backward pass.
-class InventedStrategy : public Strategy, private WorkSource {
+class InventedStrategy : public strategy::Strategy, private strategy::WorkSource {
  public:
   struct Place {
     int rank = 0;
-    StrategyTraits traits = {};
+    kinds::StrategyTraits traits = {};
     std::int64_t steps = 0;  ///< Of the job.
   };
 
@@ -83,24 +83,24 @@ class InventedStrategy : public Strategy, private WorkSource {
       : place_(place),
         script_(script),
         table_(table),
-        floats_(ModelLayout::of(model).parameters.size),
+        floats_(tensor::ModelLayout::of(model).parameters.size),
         gradients_(floats_.size()),
         space_(model, {.parameters = floats_, .gradients = gradients_, .buffers = {}}),
         calls_(calls),
         done_(script.first_step) {}
 
-  FlatSpace& space() override { return space_; }
-  void begin_last_backward(const Vote& vote) override {
+  tensor::FlatSpace& space() override { return space_; }
+  void begin_last_backward(const strategy::Vote& vote) override {
     vote_ = vote;
     ++votes_;
     space_.begin_last_backward();
   }
 
-  StepOutcome finish_step(const UpdatePlan& plan) override {
+  strategy::StepOutcome finish_step(const strategy::UpdatePlan& plan) override {
     script_.in_finish(plan.step);
     calls_.push_back(
         fmt::format("finish {}{}", plan.step, plan.wants_next ? " and wants next" : ""));
-    StepOutcome outcome{.loss = vote_.loss};
+    strategy::StepOutcome outcome{.loss = vote_.loss};
     outcome.stop = vote_.stop && place_.traits.hands_out_work;
     if (place_.traits.lockstep) count_votes(outcome);
     if (outcome.diverged_rank >= 0) return outcome;
@@ -109,26 +109,26 @@ class InventedStrategy : public Strategy, private WorkSource {
     return outcome;
   }
 
-  WorkSource* work() override { return place_.traits.hands_out_work ? this : nullptr; }
+  strategy::WorkSource* work() override { return place_.traits.hands_out_work ? this : nullptr; }
   void meet() override { calls_.push_back("meet"); }
-  void sum_over_workers(Numbers numbers) override { table_.sum(numbers); }
-  StrategyReport report() const override { return {"invented", {}}; }
+  void sum_over_workers(collective::Numbers numbers) override { table_.sum(numbers); }
+  strategy::StrategyReport report() const override { return {"invented", {}}; }
   void close() noexcept override {}
 
   std::int64_t first_step() const override { return script_.first_step; }
   bool all_carry() const override { return !place_.traits.lockstep; }
-  void save_state(TrainingState& state) override {
+  void save_state(tensor::TrainingState& state) override {
     calls_.push_back(fmt::format("save {}", done_));
     state.step = done_;
     state.parameters = floats_;
   }
 
-  const Vote& vote() const { return vote_; }
+  const strategy::Vote& vote() const { return vote_; }
   /// How often it was told one.
   int votes() const { return votes_; }
 
  private:
-  void count_votes(StepOutcome& outcome) {
+  void count_votes(strategy::StepOutcome& outcome) {
     std::array<double, 3> votes = {outcome.loss, vote_.stop ? 1.0 : 0.0, 0};
     if (!std::isfinite(outcome.loss)) votes = {0, votes[1], place_.rank + 1.0};
     table_.sum(votes);
@@ -136,13 +136,13 @@ class InventedStrategy : public Strategy, private WorkSource {
     if (votes[2] > 0) outcome.diverged_rank = static_cast<int>(votes[2]) - 1;
   }
 
-  std::optional<Claim> next_work() override {
+  std::optional<cluster::Claim> next_work() override {
     calls_.push_back("ask for work");
     return claim();
   }
 
-  std::optional<Claim> claim() {
-    return done_ < place_.steps ? std::optional(Claim{.step = done_}) : std::nullopt;
+  std::optional<cluster::Claim> claim() {
+    return done_ < place_.steps ? std::optional(cluster::Claim{.step = done_}) : std::nullopt;
   }
 
   Place place_;
@@ -150,17 +150,17 @@ class InventedStrategy : public Strategy, private WorkSource {
   RoundTable& table_;
   std::vector<float> floats_;
   std::vector<float> gradients_;
-  FlatSpace space_;
+  tensor::FlatSpace space_;
   Calls& calls_;
   std::int64_t done_;
-  Vote vote_;
+  strategy::Vote vote_;
   int votes_ = 0;
 };
 
 /// Passes that cost nothing.
 class InventedStepper : public Stepper {
  public:
-  InventedStepper(const Script& script, Strategy& strategy, Calls& calls)
+  InventedStepper(const Script& script, strategy::Strategy& strategy, Calls& calls)
       : script_(script), strategy_(strategy), calls_(calls) {}
 
   StepWork compute(const StepOrder& order) override {
@@ -179,7 +179,7 @@ class InventedStepper : public Stepper {
 
  private:
   const Script& script_;
-  Strategy& strategy_;
+  strategy::Strategy& strategy_;
   Calls& calls_;
 };
 
@@ -193,7 +193,7 @@ class InventedRun {
     data_.train = data_.validation =
         std::make_shared<TensorDataset>(torch::zeros({8, 1}), torch::zeros({8, 1}));
     for (int worker = 0; worker < kWorkers; ++worker) {
-      control_.slot(worker).state.store(WorkerState::starting);
+      control_.slot(worker).state.store(launch::WorkerState::starting);
       lives_.push_back(std::make_unique<WorkerLife>(run_, worker));
     }
   }
@@ -208,7 +208,7 @@ class InventedRun {
 
   /// One group after the other, each with one script per worker.
   std::vector<Seen> train(const std::vector<Script>& scripts) {
-    View view{.generation = ++epoch_};
+    cluster::View view{.generation = ++epoch_};
     for (std::size_t i = 0; i < scripts.size(); ++i) view.workers.push_back(static_cast<int>(i));
     RoundTable table(view.world());
     std::vector<Seen> seen(scripts.size());
@@ -221,17 +221,17 @@ class InventedRun {
   }
 
   WorkerLife& life(std::size_t worker) { return *lives_[worker]; }
-  ControlBlock& control() { return control_; }
+  launch::ControlBlock& control() { return control_; }
   std::filesystem::path folder() const { return folder_.path(); }
 
  private:
   static constexpr int kWorkers = 2;
 
-  void train_worker(const View& view, const Script& script, RoundTable& table, std::size_t worker,
-                    Seen& seen) {
+  void train_worker(const cluster::View& view, const Script& script, RoundTable& table,
+                    std::size_t worker, Seen& seen) {
     const auto model = job_.model.make();
     InventedStrategy strategy({.rank = static_cast<int>(worker),
-                               .traits = way_of(job_.strategy).traits,
+                               .traits = kinds::way_of(job_.strategy).traits,
                                .steps = job_.train.steps},
                               script, table, *model, seen.calls);
     InventedStepper stepper(script, strategy, seen.calls);
@@ -252,11 +252,11 @@ class InventedRun {
 
   const TemporaryFolder folder_;
   Job job_;
-  LoadedData data_;
-  ControlBlock control_;
+  data::LoadedData data_;
+  launch::ControlBlock control_;
   const WorkerRun run_{.job = job_, .data = data_, .control = control_, .run_dir = folder_.path()};
   std::vector<std::unique_ptr<WorkerLife>> lives_;
   std::int64_t epoch_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

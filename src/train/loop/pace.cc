@@ -5,7 +5,7 @@
 
 #include "kinds/strategy_table.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 /// All make every step together. A stop is a vote in the step, so that nobody has to ask.
@@ -13,14 +13,14 @@ class LockstepPace : public Pace {
  public:
   explicit LockstepPace(const PaceParts& parts) : Pace(parts.view.closing), parts_(parts) {}
 
-  std::optional<Claim> next(std::int64_t steps) override {
+  std::optional<cluster::Claim> next(std::int64_t steps) override {
     if (stopped_ || steps >= parts_.life.total_steps) return std::nullopt;
-    return Claim{.step = steps};
+    return cluster::Claim{.step = steps};
   }
 
   bool may_apply(double /*loss*/) const override { return true; }
   bool hand_in(std::int64_t /*steps*/, bool /*goes_on_at_once*/) override { return false; }
-  void step_done(const StepWork& /*work*/, StepOutcome& outcome) override {
+  void step_done(const StepWork& /*work*/, strategy::StepOutcome& outcome) override {
     stopped_ = outcome.stop;
   }
 
@@ -47,7 +47,7 @@ class LoosePace : public Pace {
   explicit LoosePace(const PaceParts& parts) : Pace(parts.view.closing), parts_(parts) {}
 
   bool may_apply(double loss) const override { return std::isfinite(loss); }
-  void step_done(const StepWork& work, StepOutcome& outcome) override {
+  void step_done(const StepWork& work, strategy::StepOutcome& outcome) override {
     stopped_ = outcome.stop;
     if (work.rows == 0) return;
     outcome.loss *= static_cast<double>(work.global_rows) / static_cast<double>(work.rows);
@@ -85,12 +85,12 @@ class AlonePace : public LoosePace {
   using LoosePace::LoosePace;
 
   /// A stop is agreed upon without asking: see ControlBlock::may_head_for.
-  std::optional<Claim> next(std::int64_t steps) override {
+  std::optional<cluster::Claim> next(std::int64_t steps) override {
     WorkerLife& life = parts_.life;
     if (stopped_ || steps >= life.total_steps) return std::nullopt;
     stopped_ = !life.run.control.may_head_for(life.slot, steps + 1);
     if (stopped_) return std::nullopt;
-    return Claim{.step = steps};
+    return cluster::Claim{.step = steps};
   }
 
   bool hand_in(std::int64_t /*steps*/, bool /*goes_on_at_once*/) override { return false; }
@@ -101,9 +101,9 @@ class HandedOutPace : public LoosePace {
  public:
   using LoosePace::LoosePace;
 
-  std::optional<Claim> next(std::int64_t /*steps*/) override {
+  std::optional<cluster::Claim> next(std::int64_t /*steps*/) override {
     if (stopped_) return std::nullopt;
-    std::optional<Claim> claim = std::exchange(next_, std::nullopt);
+    std::optional<cluster::Claim> claim = std::exchange(next_, std::nullopt);
     if (!claim) {
       parts_.log.ask_for_work();
       claim = parts_.strategy.work()->next_work();
@@ -117,22 +117,22 @@ class HandedOutPace : public LoosePace {
     return goes_on_at_once;
   }
 
-  void step_done(const StepWork& work, StepOutcome& outcome) override {
+  void step_done(const StepWork& work, strategy::StepOutcome& outcome) override {
     LoosePace::step_done(work, outcome);
     next_ = outcome.next;
   }
 
  private:
-  std::optional<Claim> next_;  // The next piece, where it has come.
+  std::optional<cluster::Claim> next_;  // The next piece, where it has come.
 };
 
 }  // namespace
 
 std::unique_ptr<Pace> make_pace(const PaceParts& parts) {
-  const StrategyTraits traits = way_of(parts.life.run.job.strategy).traits;
+  const kinds::StrategyTraits traits = kinds::way_of(parts.life.run.job.strategy).traits;
   if (traits.lockstep) return std::make_unique<LockstepPace>(parts);
   if (traits.hands_out_work) return std::make_unique<HandedOutPace>(parts);
   return std::make_unique<AlonePace>(parts);
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -10,7 +10,7 @@
 #include "train/loop/stepper.h"
 #include "train/worker_life.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// How one worker goes through the steps beside the others: who says which step is next, when it
 /// stops, who validates, and whose loss a step's is. There are three ways (StrategyTraits says
@@ -31,7 +31,7 @@ class Pace {
   bool stopped() const { return stopped_; }
 
   /// The piece to make when `steps` steps are done; nothing where none is left or it has to stop.
-  virtual std::optional<Claim> next(std::int64_t steps) = 0;
+  virtual std::optional<cluster::Claim> next(std::int64_t steps) = 0;
 
   /// Whether the strategy may have a step with this loss of the worker's. In lockstep always: the
   /// votes say of a loss that is not finite, before anybody has applied the step.
@@ -43,7 +43,7 @@ class Pace {
   virtual bool hand_in(std::int64_t steps, bool goes_on_at_once) = 0;
 
   /// The step was applied. Makes the outcome's loss the mean over the rows that it is of.
-  virtual void step_done(const StepWork& work, StepOutcome& outcome) = 0;
+  virtual void step_done(const StepWork& work, strategy::StepOutcome& outcome) = 0;
 
   /// What this worker looks at of the validation set between two steps.
   virtual std::optional<ValidationPart> validates() const = 0;
@@ -69,12 +69,12 @@ class Pace {
 /// What a pace is made of; all of it outlives it.
 struct PaceParts {
   WorkerLife& life;
-  const View& view;
-  Strategy& strategy;
+  const cluster::View& view;
+  strategy::Strategy& strategy;
   StepLog& log;
 };
 
 /// The one the job's strategy has.
 std::unique_ptr<Pace> make_pace(const PaceParts& parts);
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -8,7 +8,7 @@
 
 #include "train/loop/invented_training_test_support.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
@@ -27,20 +27,22 @@ class Paced {
   explicit Paced(const Job& job, int worker = 0, bool closing = false)
       : run_(job),
         view_({.generation = 1, .workers = {0, 1}, .closing = closing}),
-        strategy_({.rank = worker, .traits = way_of(job.strategy).traits, .steps = job.train.steps},
+        strategy_({.rank = worker,
+                   .traits = kinds::way_of(job.strategy).traits,
+                   .steps = job.train.steps},
                   script_, table_, *model_, calls_),
         log_(life(worker), view_, 0, [] { return std::uint64_t{0}; }),
         pace_(make_pace({life(worker), view_, strategy_, log_})) {}
 
   Pace* operator->() { return pace_.get(); }
   const Calls& calls() const { return calls_; }
-  ControlBlock& control() { return run_.control(); }
+  launch::ControlBlock& control() { return run_.control(); }
 
  private:
   WorkerLife& life(int worker) { return run_.life(static_cast<std::size_t>(worker)); }
 
   InventedRun run_;
-  View view_;
+  cluster::View view_;
   Script script_;
   RoundTable table_{1};
   Calls calls_;
@@ -56,7 +58,7 @@ TEST(LockstepPace, GoesOnUntilAVoteStopsIt) {
   EXPECT_FALSE(pace->next(5)) << "all is done";
   EXPECT_TRUE(pace->may_apply(kNoNumber)) << "the votes say it";
   EXPECT_EQ(pace->validates(), ValidationPart::own_share);
-  StepOutcome outcome{.loss = 3, .stop = true};
+  strategy::StepOutcome outcome{.loss = 3, .stop = true};
   pace->step_done({.rows = 1, .global_rows = 2}, outcome);
   EXPECT_EQ(outcome.loss, 3) << "it is of all rows";
   EXPECT_TRUE(pace->stopped());
@@ -85,7 +87,7 @@ TEST(AlonePace, PassesNoLossOnThatIsNotFinite) {
   Paced pace(paced_job("averaging"));
   EXPECT_TRUE(pace->may_apply(1));
   EXPECT_FALSE(pace->may_apply(kNoNumber));
-  StepOutcome outcome{.loss = 3};
+  strategy::StepOutcome outcome{.loss = 3};
   pace->step_done({.rows = 1, .global_rows = 4}, outcome);
   EXPECT_EQ(outcome.loss, 12) << "the mean over its own rows";
 }
@@ -103,7 +105,7 @@ TEST(HandedOutPace, AsksForWorkOnlyWhereNoneCameWithTheAnswer) {
   EXPECT_EQ(pace.calls().size(), 1U);
   EXPECT_TRUE(pace->hand_in(1, true));
   EXPECT_FALSE(pace->hand_in(1, false)) << "it does something else first";
-  StepOutcome outcome{.next = Claim{.step = 4, .part = 1}};
+  strategy::StepOutcome outcome{.next = cluster::Claim{.step = 4, .part = 1}};
   pace->step_done({.rows = 1, .global_rows = 1}, outcome);
   EXPECT_EQ(pace->next(1)->step, 4);
   EXPECT_EQ(pace.calls().size(), 1U) << "it was not asked for";
@@ -112,4 +114,4 @@ TEST(HandedOutPace, AsksForWorkOnlyWhereNoneCameWithTheAnswer) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

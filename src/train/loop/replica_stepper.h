@@ -12,7 +12,7 @@
 #include "train/loop/stepper.h"
 #include "train/loop/validation.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// Steps of workers that each have the whole model and take their rows of every batch (data
 /// parallel): a batch, or several where gradients accumulate, goes forward and back through it.
@@ -25,7 +25,7 @@ class ReplicaStepper : public Stepper {
  public:
   struct Options {
     const Job& job;
-    const LoadedData& data;
+    const data::LoadedData& data;
     PhaseClock& phases;
     int rank = 0;
     int world = 1;
@@ -33,25 +33,25 @@ class ReplicaStepper : public Stepper {
   };
 
   /// All that is given outlives it. The model is in training mode from now on.
-  ReplicaStepper(const Options& options, Model& model, Strategy& strategy);
+  ReplicaStepper(const Options& options, Model& model, strategy::Strategy& strategy);
 
   StepWork compute(const StepOrder& order) override;
   ValidationSums evaluate(ValidationPart part) override;
 
  private:
-  BatchOptions loader_options() const;
-  BatchLoader::Preparation preparation() const;
-  StepContext context_of(std::int64_t step, const LoadedBatch& loaded);
-  torch::Tensor weighted_loss(const LoadedBatch& loaded);
-  torch::Tensor loss_of_no_rows(const LoadedBatch& loaded);
+  data::BatchOptions loader_options() const;
+  data::BatchLoader::Preparation preparation() const;
+  tensor::StepContext context_of(std::int64_t step, const data::LoadedBatch& loaded);
+  torch::Tensor weighted_loss(const data::LoadedBatch& loaded);
+  torch::Tensor loss_of_no_rows(const data::LoadedBatch& loaded);
 
   Options options_;
-  StrategyTraits traits_;
+  kinds::StrategyTraits traits_;
   Model& model_;
-  Strategy& strategy_;
+  strategy::Strategy& strategy_;
   LossFunction loss_;
-  BatchLoader loader_;
-  EvaluationBatches share_;
+  data::BatchLoader loader_;
+  data::EvaluationBatches share_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

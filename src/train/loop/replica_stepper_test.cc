@@ -9,7 +9,7 @@
 
 #include "train/loop/invented_training_test_support.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 constexpr std::int64_t kSamples = 7;
@@ -34,7 +34,7 @@ class Replica {
         stepper_({.job = job_, .data = data_, .phases = phases_, .rank = rank, .world = world},
                  *model_, strategy_) {}
 
-  StepWork compute(const Claim& piece) {
+  StepWork compute(const cluster::Claim& piece) {
     const StepWork work = stepper_.compute({.piece = piece});
     strategy_.space().finish_step();
     return work;
@@ -44,15 +44,15 @@ class Replica {
   double gradient() { return strategy_.space().memory().gradients[0]; }
 
  private:
-  static LoadedData samples() {
+  static data::LoadedData samples() {
     const torch::Tensor numbers = torch::arange(1, kSamples + 1, torch::kFloat32).unsqueeze(1);
-    LoadedData data;
+    data::LoadedData data;
     data.train = data.validation = std::make_shared<TensorDataset>(numbers, numbers);
     return data;
   }
 
   Job job_;
-  LoadedData data_;
+  data::LoadedData data_;
   PhaseClock phases_;
   Script script_;
   RoundTable table_{1};
@@ -135,4 +135,4 @@ TEST(ReplicaStepper, LooksAtItsShareOfTheValidationSetOrAtAllOfIt) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

@@ -7,12 +7,12 @@
 #include "optimizer/learning_rate.h"
 #include "train/loop/step_rate.h"
 
-namespace cohort {
+namespace cohort::training {
 
-StepLog::StepLog(WorkerLife& life, const View& view, std::int64_t step,
+StepLog::StepLog(WorkerLife& life, const cluster::View& view, std::int64_t step,
                  std::function<std::uint64_t()> bytes_sent)
     : life_(life),
-      traits_(way_of(life.run.job.strategy).traits),
+      traits_(kinds::way_of(life.run.job.strategy).traits),
       view_(view),
       bytes_sent_(std::move(bytes_sent)),
       shared_(traits_.hands_out_work && is_shared()),
@@ -21,7 +21,7 @@ StepLog::StepLog(WorkerLife& life, const View& view, std::int64_t step,
       paced_own_steps_(life.own_steps),
       paced_busy_(life.phases.seconds(Phase::communication) + life.phases.seconds(Phase::wait)),
       paced_wait_(life.phases.seconds(Phase::wait)) {
-  life_.slot.held_step.store(kHoldsNothing);
+  life_.slot.held_step.store(launch::kHoldsNothing);
   if (shared_ && life_.log) find_queues();
 }
 
@@ -30,7 +30,7 @@ StepLog::StepLog(WorkerLife& life, const View& view, std::int64_t step,
 void StepLog::find_queues() {
   const auto slots = life_.run.control.slots();
   for (std::size_t worker = 0; worker < slots.size(); ++worker) {
-    if (slots[worker].state.load() == WorkerState::absent) continue;
+    if (slots[worker].state.load() == launch::WorkerState::absent) continue;
     queues_.push_back({.queue = life_.run.control.losses_of(static_cast<int>(worker))});
   }
 }
@@ -38,7 +38,7 @@ void StepLog::find_queues() {
 /// Workers of other launchers have slots of their own there.
 bool StepLog::is_shared() const {
   return std::ranges::all_of(view_.workers, [&](int worker) {
-    return life_.run.control.slot(worker).state.load() != WorkerState::absent;
+    return life_.run.control.slot(worker).state.load() != launch::WorkerState::absent;
   });
 }
 
@@ -60,11 +60,11 @@ bool StepLog::is_due(std::int64_t steps_done) const {
 }
 
 void StepLog::ask_for_work() {
-  if (shared_) life_.slot.held_step.store(kHoldsAny);
+  if (shared_) life_.slot.held_step.store(launch::kHoldsAny);
 }
 
 void StepLog::begin_piece(std::int64_t steps_done) {
-  if (shared_) life_.slot.held_step.store(is_due(steps_done) ? steps_done : kHoldsNothing);
+  if (shared_) life_.slot.held_step.store(is_due(steps_done) ? steps_done : launch::kHoldsNothing);
 }
 
 void StepLog::hand_in(std::int64_t steps_done) {
@@ -78,7 +78,7 @@ void StepLog::step_done(const Step& step) {
   if (step.outcome.next && !step.outcome.stop) {
     begin_piece(step.outcome.next->step + 1);
   } else {
-    life_.slot.held_step.store(kHoldsNothing);
+    life_.slot.held_step.store(launch::kHoldsNothing);
   }
   if (step.steps_done > paced_step_ && passes_multiple(paced_step_, step.steps_done)) {
     paced_step_ = step.steps_done;
@@ -96,29 +96,29 @@ void StepLog::step_done(const Step& step) {
 }
 
 void StepLog::put_piece(const Step& step) {
-  const StepOutcome& outcome = step.outcome;
-  const bool put =
-      life_.run.control.losses_of(life_.worker)
-          .put({.step = step.steps_done,
-                .part = step.part,
-                .rows = step.rows,
-                .global_rows = step.global_rows,
-                .loss = outcome.loss,
-                .gradient_norm = outcome.gradient_norm,
-                .staleness = outcome.staleness.value_or(PieceLoss::kNone),
-                .consensus_distance = outcome.consensus_distance.value_or(PieceLoss::kNone)});
+  const strategy::StepOutcome& outcome = step.outcome;
+  const bool put = life_.run.control.losses_of(life_.worker)
+                       .put({.step = step.steps_done,
+                             .part = step.part,
+                             .rows = step.rows,
+                             .global_rows = step.global_rows,
+                             .loss = outcome.loss,
+                             .gradient_norm = outcome.gradient_norm,
+                             .staleness = outcome.staleness.value_or(launch::PieceLoss::kNone),
+                             .consensus_distance =
+                                 outcome.consensus_distance.value_or(launch::PieceLoss::kNone)});
   if (put || told_full_) return;
   told_full_ = true;
   log_warn("the chief has not taken {} losses of this worker; step {} is missing in its log",
-           LossQueue::kRoom, step.steps_done);
+           launch::LossQueue::kRoom, step.steps_done);
 }
 
 // How fast this worker is lately, where the launcher sees it: from there the slow ones are named.
-void StepLog::note_pace(const StepOutcome& outcome) {
+void StepLog::note_pace(const strategy::StepOutcome& outcome) {
   const double wait = life_.phases.seconds(Phase::wait);
   const double busy = life_.phases.seconds(Phase::communication) + wait;
   const RateWindow window = life_.rate.take_window();
-  WorkerSlot& slot = life_.slot;
+  launch::WorkerSlot& slot = life_.slot;
   // The first window is that of the first step, which touches memory for the first time.
   if (paced_own_steps_ > 0) {
     slot.step_seconds.store((window.seconds - (wait - paced_wait_)) /
@@ -149,7 +149,8 @@ std::vector<std::int64_t> StepLog::held_steps() const {
     held.push_back(life_.run.control.slot(worker).held_step.load());
   }
   // A step that was logged is made again: it delays nothing.
-  std::erase_if(held, [&](std::int64_t one) { return one != kHoldsAny && one <= logged_step_; });
+  std::erase_if(held,
+                [&](std::int64_t one) { return one != launch::kHoldsAny && one <= logged_step_; });
   return held;
 }
 
@@ -157,7 +158,7 @@ void StepLog::take_pieces() {
   for (auto& [queue, taken] : queues_) {
     const std::uint64_t end = queue.end();
     for (taken = std::max(taken, queue.begin()); taken < end; ++taken) {
-      const PieceLoss& piece = queue.at(taken);
+      const launch::PieceLoss& piece = queue.at(taken);
       if (piece.step > logged_step_) losses_.add(piece);
     }
   }
@@ -173,15 +174,15 @@ void StepLog::release_pieces() {
   }
 }
 
-void StepLog::write(const StepLoss& step) {
+void StepLog::write(const launch::StepLoss& step) {
   logged_step_ = step.step;
   if (!life_.log) return;
   const Job& job = life_.run.job;
   life_.log->step({.step = step.step,
                    .epoch = life_.epochs_after(step.step),
                    .loss = step.loss,
-                   .lr = learning_rate(job.train.schedule, job.train.optimizer.lr, step.step - 1,
-                                       life_.total_steps, view_.world()),
+                   .lr = optimizer::learning_rate(job.train.schedule, job.train.optimizer.lr,
+                                                  step.step - 1, life_.total_steps, view_.world()),
                    .samples_per_second = life_.slot.samples_per_second.load(),
                    .gradient_norm = step.gradient_norm,
                    .communication_share = communication_share_,
@@ -223,7 +224,7 @@ void StepBooks::begin_step(std::int64_t steps) {
 void StepBooks::step_done(std::int64_t steps, double loss) {
   life_.count_rows();
   life_.wait_in_steps += life_.phases.seconds(Phase::wait) - wait_before_;
-  WorkerSlot& slot = life_.slot;
+  launch::WorkerSlot& slot = life_.slot;
   slot.longest_step.store(
       std::max(slot.longest_step.load(std::memory_order_relaxed), seconds_since(began_)),
       std::memory_order_relaxed);
@@ -232,13 +233,13 @@ void StepBooks::step_done(std::int64_t steps, double loss) {
   slot.loss.store(loss, std::memory_order_relaxed);
 }
 
-Traffic StepBooks::traffic() const {
-  const Traffic now = strategy_.report().traffic;
+strategy::Traffic StepBooks::traffic() const {
+  const strategy::Traffic now = strategy_.report().traffic;
   return {life_.traffic_before.sent + now.sent, life_.traffic_before.received + now.received};
 }
 
 void StepBooks::fill_result(std::int64_t steps, const StepLog& log) const {
-  WorkerResult& result = life_.slot.result;
+  launch::WorkerResult& result = life_.slot.result;
   result.steps = steps;
   result.samples = life_.samples;
   result.epochs = life_.epochs_after(steps);
@@ -248,14 +249,14 @@ void StepBooks::fill_result(std::int64_t steps, const StepLog& log) const {
     result.step_seconds =
         (life_.rate.seconds() - life_.wait_in_steps) / static_cast<double>(life_.own_steps);
   }
-  const Traffic all = traffic();
+  const strategy::Traffic all = traffic();
   result.bytes_sent = all.sent;
   result.bytes_received = all.received;
   for (std::size_t i = 0; i < kPhaseNames.size(); ++i) {
     result.phase_seconds[i] = life_.phases.seconds(static_cast<Phase>(i));
   }
-  put_text(result.engine, engine_);
-  put_text(result.strategy, strategy_.report().words);
+  launch::put_text(result.engine, engine_);
+  launch::put_text(result.strategy, strategy_.report().words);
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -14,7 +14,7 @@
 // StepLog picks those that are logged, and writes them where this worker is the chief. Both belong
 // to one group and keep in WorkerLife what goes on counting in the next. For the worker's thread.
 
-namespace cohort {
+namespace cohort::training {
 
 /// Which steps are logged, and what is told of them: to the launcher by every worker, to the run
 /// folder by the chief. Steps are logged in their order, none twice. A step is *due* where it
@@ -41,14 +41,14 @@ class StepLog {
     std::int64_t part = 0;         ///< Where steps are handed out: which one of it.
     std::int64_t rows = 0;         ///< This worker's,
     std::int64_t global_rows = 0;  ///< and those of the step.
-    StepOutcome outcome = {};
+    strategy::StepOutcome outcome = {};
   };
 
   /// For a group that begins with `step`. What was logged before it is not logged again, and the
   /// first one after is logged only where it would be anyway, so that a run that was interrupted
   /// has the lines of one that was not. The chief has taken over the log by then. `bytes_sent`: by
   /// this worker so far.
-  StepLog(WorkerLife& life, const View& view, std::int64_t step,
+  StepLog(WorkerLife& life, const cluster::View& view, std::int64_t step,
           std::function<std::uint64_t()> bytes_sent);
 
   bool is_due(std::int64_t steps_done) const;
@@ -79,7 +79,7 @@ class StepLog {
 
  private:
   struct ReadQueue {
-    LossQueue queue;
+    launch::LossQueue queue;
     std::uint64_t taken = 0;  ///< Up to where it was read.
   };
 
@@ -87,17 +87,17 @@ class StepLog {
   bool passes_multiple(std::int64_t before, std::int64_t steps_done) const;
   bool is_shared() const;
   void put_piece(const Step& step);
-  void note_pace(const StepOutcome& outcome);
+  void note_pace(const strategy::StepOutcome& outcome);
   void find_queues();
   void take_pieces();
   void release_pieces();
   std::vector<std::int64_t> held_steps() const;
-  void write(const StepLoss& step);
+  void write(const launch::StepLoss& step);
   double rate_of_all(double rate) const;
 
   WorkerLife& life_;
-  StrategyTraits traits_;
-  View view_;
+  kinds::StrategyTraits traits_;
+  cluster::View view_;
   std::function<std::uint64_t()> bytes_sent_;
   bool shared_;               // Steps are handed out, and the chief sees what all workers leave.
   std::int64_t logged_step_;  // The newest, by whichever chief.
@@ -107,7 +107,7 @@ class StepLog {
   double paced_wait_;               // of waiting alone.
   double communication_share_ = 0;  // Of the time since it noted its pace before.
   bool told_full_ = false;          // That its queue is full; once is enough.
-  DueLosses losses_;
+  launch::DueLosses losses_;
   std::vector<ReadQueue> queues_;  // The chief's.
 };
 
@@ -116,7 +116,7 @@ class StepLog {
 class StepBooks {
  public:
   /// `engine`: its name. The others outlive this.
-  StepBooks(WorkerLife& life, const Strategy& strategy, std::string engine)
+  StepBooks(WorkerLife& life, const strategy::Strategy& strategy, std::string engine)
       : life_(life), strategy_(strategy), engine_(std::move(engine)) {}
 
   /// The step that makes it `steps` steps begins,
@@ -125,17 +125,17 @@ class StepBooks {
   void step_done(std::int64_t steps, double loss);
 
   /// By this worker so far, in all groups.
-  Traffic traffic() const;
+  strategy::Traffic traffic() const;
 
   /// Puts all that was counted into the worker's slot, where it stays when the worker is gone.
   void fill_result(std::int64_t steps, const StepLog& log) const;
 
  private:
   WorkerLife& life_;
-  const Strategy& strategy_;
+  const strategy::Strategy& strategy_;
   std::string engine_;
   Clock::time_point began_;  // The step that is being made,
   double wait_before_ = 0;   // and the seconds of waiting before it.
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -8,7 +8,7 @@
 #include "train/loop/invented_training_test_support.h"
 #include "train/loop/step_rate.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using ::testing::ElementsAre;
@@ -67,7 +67,7 @@ TEST(StepBooks, CountAcrossGroups) {
   };
   run.train({Script{.in_finish = breaks}});
   run.train({Script{.first_step = 3}});
-  const WorkerSlot& slot = run.life(0).slot;
+  const launch::WorkerSlot& slot = run.life(0).slot;
   EXPECT_EQ(slot.step.load(), 5);
   EXPECT_EQ(slot.epoch.load(), 2.5);
   EXPECT_EQ(slot.samples.load(), 10) << "two rows of each step, the broken one once";
@@ -114,4 +114,4 @@ TEST(StepRate, APauseTakesNoTime) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

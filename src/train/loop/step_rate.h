@@ -4,7 +4,7 @@
 
 #include "base/deadline.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// What was measured between two looks.
 struct RateWindow {
@@ -80,4 +80,4 @@ class StepRate {
   double steady_seconds_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -5,13 +5,13 @@
 #include "cluster/work_board.h"
 #include "train/loop/validation.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// One step to make.
 struct StepOrder {
-  Claim piece;        ///< The step; where steps are handed out, also which part of its batch.
-  bool stop = false;  ///< This worker was asked to stop after it: its Vote::stop.
-  bool save = false;  ///< It wants a checkpoint of it by all: its Vote::save.
+  cluster::Claim piece;  ///< The step; where steps are handed out, also which part of its batch.
+  bool stop = false;     ///< This worker was asked to stop after it: its Vote::stop.
+  bool save = false;     ///< It wants a checkpoint of it by all: its Vote::save.
 };
 
 /// What this worker has done for a step. Over all workers of a step, rows add up to `global_rows`
@@ -61,4 +61,4 @@ class Stepper {
   virtual ValidationSums evaluate(ValidationPart part) = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

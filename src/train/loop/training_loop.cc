@@ -8,13 +8,13 @@
 #include "kinds/strategy_table.h"
 #include "optimizer/learning_rate.h"
 
-namespace cohort {
+namespace cohort::training {
 
 TrainingLoop::TrainingLoop(const LoopParts& parts)
     : parts_(parts),
       life_(parts.life),
       job_(parts.life.run.job),
-      loss_stops_all_(way_of(job_.strategy).traits.loss_stops_all),
+      loss_stops_all_(kinds::way_of(job_.strategy).traits.loss_stops_all),
       step_(parts.strategy.first_step()),
       duty_({life_, parts_.view, parts_.model}, step_),
       checkpoints_(life_, parts_.view, parts_.strategy, parts_.model),
@@ -29,10 +29,10 @@ TrainingLoop::TrainingLoop(const LoopParts& parts)
 }
 
 TrainingLoop::End TrainingLoop::run() {
-  life_.slot.state.store(WorkerState::training);
+  life_.slot.state.store(launch::WorkerState::training);
   life_.rate.start();
   failpoint("worker.joined");
-  while (const std::optional<Claim> piece = next_piece()) {
+  while (const std::optional<cluster::Claim> piece = next_piece()) {
     failpoint("worker.step");
     make_step(*piece);
   }
@@ -50,48 +50,48 @@ TrainingLoop::End TrainingLoop::run() {
   return End::finished;
 }
 
-std::optional<Claim> TrainingLoop::next_piece() {
+std::optional<cluster::Claim> TrainingLoop::next_piece() {
   // A step of one's own does not notice what happened to the others.
   const std::int64_t group = parts_.view.generation;
   if (loss_stops_all_ && life_.run.control.is_broken(group)) {
     fail(ErrorCode::peer_lost, "a task of group {} was lost", group);
   }
   validation_.before_step(step_);
-  const std::optional<Claim> piece = pace_->next(step_);
+  const std::optional<cluster::Claim> piece = pace_->next(step_);
   if (piece) step_ = piece->step;
   return piece;
 }
 
-void TrainingLoop::make_step(const Claim& piece) {
-  const ControlBlock& control = life_.run.control;
+void TrainingLoop::make_step(const cluster::Claim& piece) {
+  const launch::ControlBlock& control = life_.run.control;
   books_.begin_step(step_ + 1);
   const bool stops = control.stop_requested() || control.pause_requested(parts_.view.generation);
   const StepWork work = parts_.stepper.compute(
       {.piece = piece, .stop = stops, .save = checkpoints_.wants(step_ + 1)});
   if (!pace_->may_apply(work.loss)) stop_diverged(*parts_.view.rank_of(life_.worker));
   life_.rows_under_way = work.rows;
-  StepOutcome outcome = parts_.strategy.finish_step(plan_of_update(stops));
+  strategy::StepOutcome outcome = parts_.strategy.finish_step(plan_of_update(stops));
   if (outcome.diverged_rank >= 0) stop_diverged(outcome.diverged_rank);
   pace_->step_done(work, outcome);
   ++step_;
   after_step(piece, work, outcome);
 }
 
-UpdatePlan TrainingLoop::plan_of_update(bool stops) {
+strategy::UpdatePlan TrainingLoop::plan_of_update(bool stops) {
   const OptimizerOptions& optimizer = job_.train.optimizer;
   const std::int64_t after = step_ + 1;
   const bool has_other_duty = validation_.is_due(after) || checkpoints_.is_due(after);
-  return {.lr = decay_of_rate(optimizer, step_) * learning_rate(job_.train.schedule, optimizer.lr,
-                                                                step_, life_.total_steps,
-                                                                parts_.view.world()),
+  return {.lr = optimizer::decay_of_rate(optimizer, step_) *
+                optimizer::learning_rate(job_.train.schedule, optimizer.lr, step_,
+                                         life_.total_steps, parts_.view.world()),
           .step = step_,
           .clip_norm = job_.train.clip_norm,
           .want_norm = log_.is_due(after),
           .wants_next = pace_->hand_in(after, !stops && !has_other_duty)};
 }
 
-void TrainingLoop::after_step(const Claim& piece, const StepWork& work,
-                              const StepOutcome& outcome) {
+void TrainingLoop::after_step(const cluster::Claim& piece, const StepWork& work,
+                              const strategy::StepOutcome& outcome) {
   last_loss_ = outcome.loss;
   books_.step_done(step_, outcome.loss);
   log_.step_done({.steps_done = step_,
@@ -99,7 +99,8 @@ void TrainingLoop::after_step(const Claim& piece, const StepWork& work,
                   .rows = work.rows,
                   .global_rows = work.global_rows,
                   .outcome = outcome});
-  const std::int64_t epoch_steps = steps_per_epoch(life_.run.data.train->size(), job_.train.batch);
+  const std::int64_t epoch_steps =
+      data::steps_per_epoch(life_.run.data.train->size(), job_.train.batch);
   if (step_ % epoch_steps == 0 && job_.log.histograms && life_.log) {
     life_.log->histograms(parts_.strategy.space(), step_);
   }
@@ -163,4 +164,4 @@ void TrainingLoop::log_last_step() {
   if (losses[1] > 0) log_.write_last(losses[0] / losses[1]);
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -15,15 +15,15 @@
 #include "train/state/session_checkpoints.h"
 #include "train/worker_life.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// What the loop is given; all of it outlives it.
 struct LoopParts {
   WorkerLife& life;
-  const View& view;
+  const cluster::View& view;
   std::string engine;  ///< Its name, for the worker's result.
   Model& model;        ///< Only to be saved.
-  Strategy& strategy;
+  strategy::Strategy& strategy;
   Stepper& stepper;
 };
 
@@ -72,10 +72,11 @@ class TrainingLoop {
 
  private:
   /// Makes step_ the number of the step to make next, which is that of those before it.
-  std::optional<Claim> next_piece();
-  void make_step(const Claim& piece);
-  UpdatePlan plan_of_update(bool stops);
-  void after_step(const Claim& piece, const StepWork& work, const StepOutcome& outcome);
+  std::optional<cluster::Claim> next_piece();
+  void make_step(const cluster::Claim& piece);
+  strategy::UpdatePlan plan_of_update(bool stops);
+  void after_step(const cluster::Claim& piece, const StepWork& work,
+                  const strategy::StepOutcome& outcome);
   [[noreturn]] void stop_diverged(int rank);
   bool run_ends() const;
   void save_before_end();
@@ -96,4 +97,4 @@ class TrainingLoop {
   std::optional<double> last_loss_;  // Of the last step this worker made in this group.
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -9,7 +9,7 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "train/loop/invented_training_test_support.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using ::testing::ElementsAre;
@@ -167,7 +167,8 @@ TEST(TrainingLoop, CheckpointsAreSavedAtTheirStepsAndAtTheEnd) {
                           "save 3", "compute 3", "finish 3", "compute 4", "finish 4", "compute 5",
                           "finish 5", "save 6", "compute 6", "finish 6", "meet", "save 7"));
   EXPECT_THAT(only(seen[1].calls, "save"), IsEmpty());
-  EXPECT_EQ(CheckpointFolder(run.folder() / "checkpoints").newest().checkpoint->step(), 7);
+  EXPECT_EQ(checkpoint::CheckpointFolder(run.folder() / "checkpoints").newest().checkpoint->step(),
+            7);
 }
 
 TEST(TrainingLoop, InLockstepAllLeaveOutADivergedStep) {
@@ -226,4 +227,4 @@ TEST(TrainingLoop, TheLossOfAWorkerAloneIsThatOfItsRows) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

@@ -11,7 +11,7 @@
 #include "train/loop/stepper.h"
 #include "train/worker_life.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 torch::Tensor cross_entropy(const torch::Tensor& output, const torch::Tensor& target) {
@@ -35,7 +35,7 @@ Hits count_hits(const torch::Tensor& output, const torch::Tensor& target) {
   return {static_cast<double>(right), static_cast<double>(target.numel())};
 }
 
-ValidationSums evaluate(Model& model, EvaluationBatches& batches, const LossFunction& loss) {
+ValidationSums evaluate(Model& model, data::EvaluationBatches& batches, const LossFunction& loss) {
   torch::NoGradGuard no_grad;
   model.train(false);
   batches.restart();
@@ -60,7 +60,7 @@ ValidationResult result_of(const ValidationSums& sums) {
   return {ratio(sums.loss, sums.samples), ratio(sums.right, sums.predictions)};
 }
 
-void EpochValidation::begin(const View& view, std::int64_t steps) {
+void EpochValidation::begin(const cluster::View& view, std::int64_t steps) {
   WorkerLife& life = parts_.life;
   const std::int64_t epochs = epochs_at(steps);
   const bool done =
@@ -70,7 +70,7 @@ void EpochValidation::begin(const View& view, std::int64_t steps) {
 
 std::int64_t EpochValidation::epochs_at(std::int64_t steps) const {
   const WorkerRun& run = parts_.life.run;
-  return steps / steps_per_epoch(run.data.train->size(), run.job.train.batch);
+  return steps / data::steps_per_epoch(run.data.train->size(), run.job.train.batch);
 }
 
 /// The last epoch is left to at_end().
@@ -98,18 +98,18 @@ void EpochValidation::at_end(std::int64_t steps) {
 
 void EpochValidation::run(std::int64_t steps, ValidationPart part) {
   const StepRate::Pause pause(parts_.life.rate);
-  parts_.life.slot.state.store(WorkerState::validating);
+  parts_.life.slot.state.store(launch::WorkerState::validating);
   const ValidationSums own = parts_.stepper.evaluate(part);
   std::array<double, 4> sums = {own.loss, own.samples, own.right, own.predictions};
   if (part == ValidationPart::own_share) parts_.strategy.sum_over_workers(sums);
-  parts_.life.slot.state.store(WorkerState::training);
+  parts_.life.slot.state.store(launch::WorkerState::training);
   tell(steps, result_of({sums[0], sums[1], sums[2], sums[3]}));
 }
 
 void EpochValidation::tell(std::int64_t steps, const ValidationResult& result) {
   WorkerLife& life = parts_.life;
   const bool classes = life.run.data.spec.classes;
-  WorkerResult& told = life.slot.result;
+  launch::WorkerResult& told = life.slot.result;
   told.has_validation = true;
   told.has_accuracy = classes;
   told.validation_loss = result.loss;
@@ -122,4 +122,4 @@ void EpochValidation::tell(std::int64_t steps, const ValidationResult& result) {
                         .has_accuracy = classes});
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

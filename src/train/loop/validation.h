@@ -12,12 +12,17 @@
 // What a model is judged by: the loss of a batch, a pass over the validation set, and when such
 // passes are made.
 
-namespace cohort {
+namespace cohort::cluster {
+struct View;
+}  // namespace cohort::cluster
+namespace cohort::strategy {
+class Strategy;
+}  // namespace cohort::strategy
+
+namespace cohort::training {
 
 class Pace;
 class Stepper;
-class Strategy;
-struct View;
 struct WorkerLife;
 
 /// (output, target) → the mean loss of a batch, a tensor of one number that autograd can go back
@@ -57,7 +62,7 @@ struct ValidationResult {
 
 /// A pass over all of the batches with the model as it is, without gradients. The model is in
 /// training mode again when it returns.
-ValidationSums evaluate(Model& model, EvaluationBatches& batches, const LossFunction& loss);
+ValidationSums evaluate(Model& model, data::EvaluationBatches& batches, const LossFunction& loss);
 
 ValidationResult result_of(const ValidationSums& sums);
 
@@ -78,14 +83,14 @@ class EpochValidation {
   struct Parts {
     WorkerLife& life;
     Stepper& stepper;
-    Strategy& strategy;
+    strategy::Strategy& strategy;
     Pace& pace;
   };
 
   explicit EpochValidation(const Parts& parts) : parts_(parts) {}
 
   /// At the start of a group, after `steps` steps: all agree on what is validated already.
-  void begin(const View& view, std::int64_t steps);
+  void begin(const cluster::View& view, std::int64_t steps);
 
   /// Whether this worker will validate when so many steps are done.
   bool is_due(std::int64_t steps) const;
@@ -106,4 +111,4 @@ class EpochValidation {
   Parts parts_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -6,15 +6,15 @@
 #include "base/files.h"
 #include "base/log.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 std::filesystem::path fragment_path(const std::filesystem::path& run_dir, int rank) {
   return run_dir / "logs" / ("trace-" + std::to_string(rank) + ".part");
 }
 
-TraceStream stream_of(Phase phase) {
-  return phase == Phase::data ? TraceStream::data : TraceStream::compute;
+events::TraceStream stream_of(Phase phase) {
+  return phase == Phase::data ? events::TraceStream::data : events::TraceStream::compute;
 }
 
 std::string name_of(Phase phase) {
@@ -26,16 +26,16 @@ std::string name_of(Phase phase) {
 
 WorkerTrace::WorkerTrace(bool wanted, PhaseClock& phases) {
   if (!wanted) return;
-  recorder_ = std::make_unique<TraceRecorder>();
+  recorder_ = std::make_unique<events::TraceRecorder>();
   phases.listen([this](Phase phase, Clock::time_point begin, Clock::time_point end) {
     record(stream_of(phase), phase, begin, end);
   });
   phases.listen_background([this](Phase phase, Clock::time_point begin, Clock::time_point end) {
-    record(TraceStream::communication, phase, begin, end);
+    record(events::TraceStream::communication, phase, begin, end);
   });
 }
 
-void WorkerTrace::record(TraceStream stream, Phase phase, Clock::time_point begin,
+void WorkerTrace::record(events::TraceStream stream, Phase phase, Clock::time_point begin,
                          Clock::time_point end) {
   recorder_->record({stream, name_of(phase), begin, end, step_.load(std::memory_order_relaxed)});
 }
@@ -58,7 +58,7 @@ void merge_traces(const std::filesystem::path& run_dir, int workers) {
     fragments.push_back(read_file(path, Links::refuse));
     std::filesystem::remove(path);
   }
-  if (!fragments.empty()) write_trace(run_dir / "trace.json", fragments);
+  if (!fragments.empty()) events::write_trace(run_dir / "trace.json", fragments);
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

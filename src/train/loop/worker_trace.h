@@ -8,7 +8,7 @@
 #include "base/phases.h"
 #include "events/trace.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// One worker's part of trace.json (log.trace): listens to its phases, and leaves a fragment in the
 /// run folder at its end, which the launcher merges with the others'. Phases may end in the
@@ -26,9 +26,10 @@ class WorkerTrace {
   void write(const std::filesystem::path& run_dir, int rank) const;
 
  private:
-  void record(TraceStream stream, Phase phase, Clock::time_point begin, Clock::time_point end);
+  void record(events::TraceStream stream, Phase phase, Clock::time_point begin,
+              Clock::time_point end);
 
-  std::unique_ptr<TraceRecorder> recorder_;
+  std::unique_ptr<events::TraceRecorder> recorder_;
   std::atomic<std::int64_t> step_{0};
 };
 
@@ -36,4 +37,4 @@ class WorkerTrace {
 /// are none.
 void merge_traces(const std::filesystem::path& run_dir, int workers);
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -14,7 +14,7 @@
 #include "kernel/fast_settings.h"
 #include "model/make_model.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 /// Networks of one hidden layer on two cores of a machine with other work: how many times as fast
@@ -42,7 +42,7 @@ std::vector<int> usable_core_numbers() {
 }
 
 /// Binds the process to its part of the cores; where there are more workers than cores, to none.
-void bind_to_share(const std::vector<int>& cores, const LocalPlace& place) {
+void bind_to_share(const std::vector<int>& cores, const launch::LocalPlace& place) {
   const auto count = static_cast<int>(cores.size());
   if (place.local_workers > count) return;
   cpu_set_t share;
@@ -60,8 +60,8 @@ void forbid_compute_threads() {
   set_blas_threads(1);
 }
 
-std::optional<double> part_work(const Job& job, const DataSpec& spec) {
-  const auto sample = multiply_adds(job.model, spec);
+std::optional<double> part_work(const Job& job, const tensor::DataSpec& spec) {
+  const auto sample = model::multiply_adds(job.model, spec);
   if (!sample) return std::nullopt;
   const auto parts = static_cast<double>(job.cluster.workers * job.train.accumulate);
   return *sample * static_cast<double>(job.train.batch) / parts;
@@ -76,11 +76,11 @@ int threads_for(const ThreadChoice& choice) {
 
 int threads_of_worker(const ClusterOptions& cluster, const ThreadChoice& choice) {
   if (cluster.threads > 0) return static_cast<int>(cluster.threads);
-  const auto chosen = chosen_threads([](const char* name) { return std::getenv(name); });
+  const auto chosen = kernel::chosen_threads([](const char* name) { return std::getenv(name); });
   return chosen ? *chosen : threads_for(choice);
 }
 
-void set_compute_threads(const ClusterOptions& cluster, const LocalPlace& place,
+void set_compute_threads(const ClusterOptions& cluster, const launch::LocalPlace& place,
                          std::optional<double> part_work, bool bind) {
   const auto cores = usable_core_numbers();
   const int threads = threads_of_worker(cluster, {.cores = static_cast<int>(cores.size()),
@@ -103,4 +103,4 @@ void keep_large_blocks() {
   ::mallopt(M_ARENA_MAX, 1);
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 TEST(ThreadRule, CoresAreDividedByTheWorkersWhereThereIsEnoughToDo) {
@@ -25,4 +25,4 @@ TEST(ThreadRule, WhatCannotBeSeenIntoGetsItsShare) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

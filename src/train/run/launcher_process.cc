@@ -26,7 +26,7 @@
 #include "train/run/summary_text.h"
 #include "train/worker.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using MessageJson = nlohmann::ordered_json;
@@ -56,10 +56,10 @@ void become_launcher(pid_t parent) {
   ::setpgid(0, 0);
   // What it writes to a terminal, it writes as a process of the background.
   ::signal(SIGTTOU, SIG_IGN);
-  for (const int signal : kLauncherSignals) ::signal(signal, SIG_DFL);
+  for (const int signal : os::kLauncherSignals) ::signal(signal, SIG_DFL);
   sigset_t stops;
   ::sigemptyset(&stops);
-  for (const int signal : kStopSignals) ::sigaddset(&stops, signal);
+  for (const int signal : os::kStopSignals) ::sigaddset(&stops, signal);
   ::sigprocmask(SIG_SETMASK, &stops, nullptr);
 }
 
@@ -103,7 +103,7 @@ void use_cores(const std::vector<int>& cores) {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());  // Nobody listens any more.
   }
-  flush_output();
+  os::flush_output();
   ::_exit(code);
 }
 
@@ -118,7 +118,7 @@ MessageJson task_json(const LauncherProcess::Task& task) {
     names.push_back(name);
     values.push_back(value);
   }
-  return {{"job", to_toml(task.job)},
+  return {{"job", job::to_toml(task.job)},
           {"run_dir", text_json(options.run_dir)},
           {"resume", text_json(options.resume)},
           {"quiet", options.quiet},
@@ -145,7 +145,7 @@ LauncherProcess::Task task_from(int descriptor) {
   const JsonFields fields(text, "a launcher's task");
   LauncherProcess::Task task;
   const UniqueFd job = memory_with(fields.text("job"));
-  task.job = load_job(descriptor_path(job.get()));
+  task.job = job::load_job(descriptor_path(job.get()));
   task.options.run_dir = fields.any_text("run_dir");
   task.options.resume = fields.any_text("resume");
   task.options.quiet = fields.flag("quiet");
@@ -174,7 +174,7 @@ void enter_launcher() {
   launch_and_exit([task] { return task_from(task); }, messages);
 }
 
-[[maybe_unused]] const bool has_door = (set_main_door(enter_launcher), true);
+[[maybe_unused]] const bool has_door = (kernel::set_main_door(enter_launcher), true);
 
 /// In the thread that made it.
 class AllSignalsBlocked {
@@ -229,7 +229,7 @@ pid_t start_anew(const LauncherProcess::Task& task, int messages) {
   SpawnActions descriptors;
   descriptors.pass(task_copy.get(), kTaskDescriptor);
   descriptors.pass(messages_copy.get(), kMessagesDescriptor);
-  std::vector<std::string> words = command_line();
+  std::vector<std::string> words = os::command_line();
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -247,7 +247,7 @@ pid_t start_anew(const LauncherProcess::Task& task, int messages) {
 }
 
 pid_t fork_launcher(const LauncherProcess::Task& task, int messages) {
-  flush_output();
+  os::flush_output();
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) fail_errno("cannot start a run's launcher");
@@ -287,7 +287,7 @@ LauncherProcess::LauncherProcess(const Task& task, bool anew) {
 // threads, whatever the caller's have done: OpenMP keeps its threads by the one that uses them.
 void LauncherProcess::keep(const Task& task, bool anew, int messages) {
   try {
-    const bool can_start_anew = main_has_door() && !has_own_functions(task.job);
+    const bool can_start_anew = kernel::main_has_door() && !has_own_functions(task.job);
     const pid_t pid =
         anew && can_start_anew ? start_anew(task, messages) : fork_launcher(task, messages);
     const std::lock_guard lock(mutex_);
@@ -365,4 +365,4 @@ void LauncherProcess::wait(std::chrono::milliseconds at_most) const {
   ::poll(&readable, 1, static_cast<int>(at_most.count()));
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

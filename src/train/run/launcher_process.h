@@ -13,7 +13,7 @@
 
 #include "base/unique_fd.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// The process that launches a run, and what it says: the caller's end of Run.
 ///
@@ -92,4 +92,4 @@ class LauncherProcess {
 /// Whether functions of the program's own are part of the job, so that no file can describe it.
 bool has_own_functions(const Job& job);
 
-}  // namespace cohort
+}  // namespace cohort::training

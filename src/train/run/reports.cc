@@ -7,14 +7,15 @@
 #include "base/json.h"
 #include "base/log.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 std::string report_key(int rank) {
   return "report/" + std::to_string(rank);
 }
 
-TaskSummary task_summary(const std::string& role, std::size_t rank, const TaskIdentity& task) {
+TaskSummary task_summary(const std::string& role, std::size_t rank,
+                         const launch::TaskIdentity& task) {
   return {.role = role,
           .rank = static_cast<int>(rank),
           .host = task.host.data(),
@@ -27,7 +28,7 @@ TaskSummary task_summary(const std::string& role, std::size_t rank, const TaskId
 
 }  // namespace
 
-void send_report(Store& store, int rank, const WorkerResult& result) {
+void send_report(cluster::Store& store, int rank, const launch::WorkerResult& result) {
   store.set(report_key(rank), nlohmann::json{{"steps", result.steps},
                                              {"samples", result.samples},
                                              {"samples_per_second", result.samples_per_second},
@@ -42,11 +43,11 @@ void send_report(Store& store, int rank, const WorkerResult& result) {
                                   .dump());
 }
 
-void collect_reports(Store& store, ControlBlock& control, Deadline deadline) {
+void collect_reports(cluster::Store& store, launch::ControlBlock& control, Deadline deadline) {
   for (int rank = 1; rank < static_cast<int>(control.slots().size()); ++rank) {
     try {
       const auto report = parse_json(store.get(report_key(rank), deadline));
-      WorkerSlot& slot = control.slot(rank);
+      launch::WorkerSlot& slot = control.slot(rank);
       report.at("steps").get_to(slot.result.steps);
       report.at("samples").get_to(slot.result.samples);
       report.at("samples_per_second").get_to(slot.result.samples_per_second);
@@ -57,18 +58,18 @@ void collect_reports(Store& store, ControlBlock& control, Deadline deadline) {
       report.at("phase_seconds").get_to(slot.result.phase_seconds);
       report.at("pid").get_to(slot.result.task.pid);
       report.at("peak_rss_bytes").get_to(slot.result.task.peak_rss_bytes);
-      put_text(slot.result.task.host, report.at("host").get<std::string>());
-      slot.state.store(WorkerState::done);
+      launch::put_text(slot.result.task.host, report.at("host").get<std::string>());
+      slot.state.store(launch::WorkerState::done);
     } catch (const std::exception& error) {
       log_warn("rank {} did not report its result: {}", rank, error.what());
     }
   }
 }
 
-void fill_from_workers(Summary& summary, const ControlBlock& control) {
+void fill_from_workers(Summary& summary, const launch::ControlBlock& control) {
   const auto slots = control.slots();
-  const WorkerSlot& chief_slot = control.slot(control.chief());
-  const WorkerResult& chief = chief_slot.result;
+  const launch::WorkerSlot& chief_slot = control.slot(control.chief());
+  const launch::WorkerResult& chief = chief_slot.result;
   summary.engine = chief.engine.data();
   summary.steps = chief.steps > 0 ? chief.steps : chief_slot.step.load();
   summary.epochs = chief.epochs;
@@ -78,8 +79,8 @@ void fill_from_workers(Summary& summary, const ControlBlock& control) {
   const auto counted = static_cast<double>(
       std::ranges::count_if(slots, [](const auto& slot) { return slot.result.own_steps > 0; }));
   for (std::size_t rank = 0; rank < slots.size(); ++rank) {
-    if (slots[rank].state.load() == WorkerState::absent) continue;
-    const WorkerResult& result = slots[rank].result;
+    if (slots[rank].state.load() == launch::WorkerState::absent) continue;
+    const launch::WorkerResult& result = slots[rank].result;
     summary.samples += std::max(result.samples, slots[rank].samples.load());
     if (!control.is_sent_away(static_cast<int>(rank)))
       samples_per_second += result.samples_per_second;
@@ -99,12 +100,12 @@ void fill_from_workers(Summary& summary, const ControlBlock& control) {
   if (samples_per_second > 0) summary.samples_per_second = samples_per_second;
 }
 
-StalenessSummary summarize_staleness(std::span<const ServerReport> servers) {
+StalenessSummary summarize_staleness(std::span<const launch::ServerReport> servers) {
   StalenessSummary summary;
   double sum = 0;
   std::int64_t pushes = 0;
-  for (const ServerReport& server : servers) {
-    const PushCounts& counts = server.counts;
+  for (const launch::ServerReport& server : servers) {
+    const server::PushCounts& counts = server.counts;
     summary.applied += static_cast<std::int64_t>(counts.applied);
     summary.dropped += static_cast<std::int64_t>(counts.dropped);
     summary.duplicates += static_cast<std::int64_t>(counts.duplicates);
@@ -120,7 +121,7 @@ StalenessSummary summarize_staleness(std::span<const ServerReport> servers) {
   return summary;
 }
 
-std::vector<ShardSummary> summarize_shards(std::span<const ServerReport> servers) {
+std::vector<ShardSummary> summarize_shards(std::span<const launch::ServerReport> servers) {
   std::vector<ShardSummary> all;
   for (const auto& [version, counts] : servers) {
     all.push_back({.server = static_cast<int>(all.size()),
@@ -134,11 +135,11 @@ std::vector<ShardSummary> summarize_shards(std::span<const ServerReport> servers
   return all;
 }
 
-void fill_from_servers(Summary& summary, std::span<const ServerSlot> servers,
-                       std::vector<ServerReport> reports) {
+void fill_from_servers(Summary& summary, std::span<const launch::ServerSlot> servers,
+                       std::vector<launch::ServerReport> reports) {
   if (servers.empty()) return;
   if (reports.empty()) {
-    for (const ServerSlot& server : servers) reports.push_back(server.report);
+    for (const launch::ServerSlot& server : servers) reports.push_back(server.report);
   }
   summary.staleness = summarize_staleness(reports);
   summary.shards = summarize_shards(reports);
@@ -147,30 +148,32 @@ void fill_from_servers(Summary& summary, std::span<const ServerSlot> servers,
   }
 }
 
-void set_status(Summary& summary, const LaunchResult& result, const ControlBlock& control) {
+void set_status(Summary& summary, const launch::LaunchResult& result,
+                const launch::ControlBlock& control) {
   summary.status = "completed";
   for (const auto* failures : {&result.failures, &result.recovered}) {
-    for (const WorkerFailure& failure : *failures) summary.failures.push_back(describe(failure));
+    for (const launch::WorkerFailure& failure : *failures)
+      summary.failures.push_back(launch::describe(failure));
   }
   summary.restarts = result.restarts;
   // Nobody finishes before the chief has saved; what happened to it afterwards does not matter.
   const bool finished = std::ranges::any_of(
-      control.slots(), [](const WorkerSlot& slot) { return slot.finished.load(); });
+      control.slots(), [](const launch::WorkerSlot& slot) { return slot.finished.load(); });
   if (finished && result.failures.empty()) return;
   if (result.signal != 0) {
     summary.status = "interrupted";
     const bool may_go_on = result.signal == SIGTERM || result.signal == SIGUSR1;
-    summary.exit_code = may_go_on && control.is_saved() ? kExitRetry : 128 + result.signal;
+    summary.exit_code = may_go_on && control.is_saved() ? launch::kExitRetry : 128 + result.signal;
     // 128 + SIGUSR1 would say that going on may help.
-    if (result.signal == SIGUSR1 && !control.is_saved()) summary.exit_code = kExitFailed;
+    if (result.signal == SIGUSR1 && !control.is_saved()) summary.exit_code = launch::kExitFailed;
   } else if (!result.failures.empty()) {
     summary.status = "failed";
-    summary.exit_code = exit_code(result.failures.front());
+    summary.exit_code = launch::exit_code(result.failures.front());
   } else {
     // Another launcher's worker was asked to stop, and all have.
     summary.status = "interrupted";
-    summary.exit_code = kExitRetry;
+    summary.exit_code = launch::kExitRetry;
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -19,33 +19,34 @@
 // Where several launchers run one job each has a summary; only that of rank 0 has everybody's
 // numbers.
 
-namespace cohort {
+namespace cohort::training {
 
 /// Workers whose launcher is not the chief's tell the chief their results through the store, so
 /// that one summary has them all.
-void send_report(Store& store, int rank, const WorkerResult& result);
+void send_report(cluster::Store& store, int rank, const launch::WorkerResult& result);
 
 /// In the chief: fills the slots of all other ranks. Ranks that do not report in time stay as they
 /// are, with a warning.
-void collect_reports(Store& store, ControlBlock& control, Deadline deadline);
+void collect_reports(cluster::Store& store, launch::ControlBlock& control, Deadline deadline);
 
 /// Steps, speed, bytes, phases and a line per worker, of all workers that ever were there. The
 /// chief's word counts for what all have in common.
-void fill_from_workers(Summary& summary, const ControlBlock& control);
+void fill_from_workers(Summary& summary, const launch::ControlBlock& control);
 
 /// Staleness, counts per shard and a line per server. `reports`: what the servers' memory says,
 /// where it outlives them; empty: what is in their slots counts.
-void fill_from_servers(Summary& summary, std::span<const ServerSlot> servers,
-                       std::vector<ServerReport> reports);
+void fill_from_servers(Summary& summary, std::span<const launch::ServerSlot> servers,
+                       std::vector<launch::ServerReport> reports);
 
 /// Status and exit code, failures and restarts. "completed" where the chief has saved the end,
 /// whatever happened to workers afterwards; otherwise "interrupted" or "failed".
-void set_status(Summary& summary, const LaunchResult& result, const ControlBlock& control);
+void set_status(Summary& summary, const launch::LaunchResult& result,
+                const launch::ControlBlock& control);
 
 /// The staleness of the pushes to all servers together.
-StalenessSummary summarize_staleness(std::span<const ServerReport> servers);
+StalenessSummary summarize_staleness(std::span<const launch::ServerReport> servers);
 
 /// What each of them has counted.
-std::vector<ShardSummary> summarize_shards(std::span<const ServerReport> servers);
+std::vector<ShardSummary> summarize_shards(std::span<const launch::ServerReport> servers);
 
-}  // namespace cohort
+}  // namespace cohort::training

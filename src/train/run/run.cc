@@ -47,7 +47,8 @@ struct Run::Parts {
   Parts(const Job& job, const StartOptions& start_options, bool anew)
       : strategy(job.strategy.kind),
         options(start_options),
-        signals(start_options.signals ? std::make_unique<SignalWatch>(kStopSignals) : nullptr),
+        signals(start_options.signals ? std::make_unique<os::SignalWatch>(os::kStopSignals)
+                                      : nullptr),
         launcher({.job = job,
                   .options = start_options.run,
                   .cores = start_options.cores,
@@ -67,7 +68,8 @@ struct Run::Parts {
       if (const int rank = message.at("rank").get<int>(); rank >= 0) failure->about_rank(rank);
     }
     if (!message.contains("summary")) return;
-    summary = summary_from_json(message.at("summary").get<std::string>(), "a launcher's message");
+    summary = training::summary_from_json(message.at("summary").get<std::string>(),
+                                          "a launcher's message");
     summary->run_dir = run_dir;
     summary->exit_code = message.at("exit_code").get<int>();
   }
@@ -106,10 +108,10 @@ struct Run::Parts {
 
   std::string strategy;
   StartOptions options;
-  std::unique_ptr<SignalWatch> signals;  // Before the launcher, so that none is missed.
-  LauncherProcess launcher;
+  std::unique_ptr<os::SignalWatch> signals;  // Before the launcher, so that none is missed.
+  training::LauncherProcess launcher;
   std::string run_dir;
-  MetricsTail metrics;
+  training::MetricsTail metrics;
   std::optional<Summary> summary;
   std::optional<Error> failure;
   int asked = 0;  // The signal by which the run was asked to stop first,
@@ -151,7 +153,7 @@ std::int64_t Run::launcher() const {
 }
 
 Run start(const Job& job, const StartOptions& options) {
-  check_run(job, options.environment);
+  training::check_run(job, options.environment);
   return Run(std::make_unique<Run::Parts>(job, options, true));
 }
 
@@ -160,7 +162,7 @@ Run start(const Job& job, const StartOptions& options) {
 Summary train(const Job& job, const RunOptions& options) {
   const StartOptions start_options{
       .run = options, .environment = launch_variables(), .signals = true};
-  check_run(job, start_options.environment);
+  training::check_run(job, start_options.environment);
   return Run(std::make_unique<Run::Parts>(job, start_options, false)).wait();
 }
 

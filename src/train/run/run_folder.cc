@@ -18,7 +18,7 @@
 #include "os/shared_wait.h"
 #include "os/this_process.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 namespace fs = std::filesystem;
@@ -73,13 +73,13 @@ UniqueFd lock_folder(const fs::path& path) {
 std::string environment_json(const Job& job, int threads) {
   const auto or_null = [](int value) { return value == 0 ? Json() : Json(value); };
   return Json{
-      {"argv", command_line()},
+      {"argv", os::command_line()},
       {"seed", job.seed},
-      {"host", host_name()},
-      {"cpu", this_cpu().name},
-      {"cores", usable_cores()},
+      {"host", cluster::host_name()},
+      {"cpu", kernel::this_cpu().name},
+      {"cores", os::usable_cores()},
       {"threads_per_worker", or_null(threads)},
-      {"kernels", to_json(kernel_report(threads))},
+      {"kernels", kernel::to_json(kernel::kernel_report(threads))},
       {"versions",
        {{"cohort", COHORT_VERSION}, {"libtorch", TORCH_VERSION}, {"compiler", __VERSION__}}}}
       .dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
@@ -96,9 +96,9 @@ RunFolder::RunFolder(const Job& job, const std::string& wanted, bool goes_on, in
   if (!goes_on) check_free(path_);
   make_folder(path_ / "logs");
   lock_ = lock_folder(path_);
-  CheckpointFolder(path_ / "checkpoints", job.checkpoint.keep).remove_leftovers();
-  write_file_atomically(path_ / "config.toml", to_toml(job));
+  checkpoint::CheckpointFolder(path_ / "checkpoints", job.checkpoint.keep).remove_leftovers();
+  write_file_atomically(path_ / "config.toml", job::to_toml(job));
   write_file_atomically(path_ / "env.json", environment_json(job, threads) + "\n");
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

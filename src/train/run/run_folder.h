@@ -6,7 +6,7 @@
 
 #include "base/unique_fd.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// Throws Error(invalid) where a run still goes on in this folder. Before anything in it is read: a
 /// run removes its old checkpoints.
@@ -35,4 +35,4 @@ class RunFolder {
   UniqueFd lock_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

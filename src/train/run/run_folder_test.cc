@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using ::testing::HasSubstr;
@@ -69,4 +69,4 @@ TEST_F(RunFolderTest, IsFreeAgainWhenItsRunIsOver) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

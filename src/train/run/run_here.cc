@@ -30,7 +30,7 @@
 #include "train/run/worker_process.h"
 #include "train/state/start_state.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 /// One run, seen from the process that starts its workers. The constructor does all that can be
@@ -43,7 +43,7 @@ class LaunchedRun {
         environment_(environment_of(variables)),
         job_(resolved_job(job, environment_)),
         options_(options),
-        data_(load_data(job_.data, job_.seed)),
+        data_(data::load_data(job_.data, job_.seed)),
         control_(most_workers(job_, environment_), static_cast<int>(job_.cluster.servers)) {
     prepare_model();
     control_.set_total_steps(total_steps(job_.train, data_.train->size()));
@@ -60,7 +60,9 @@ class LaunchedRun {
   /// Steps that were done before this run; cuts off the metrics of those that are done again.
   std::int64_t goes_on_after() const {
     const std::int64_t steps =
-        start_from_.empty() ? 0 : Checkpoint(start_from_, [](const auto&) { return false; }).step();
+        start_from_.empty()
+            ? 0
+            : checkpoint::Checkpoint(start_from_, [](const auto&) { return false; }).step();
     cut_metrics(run_dir() / "metrics.jsonl", steps);
     return steps;
   }
@@ -76,34 +78,34 @@ class LaunchedRun {
                         .control = control_,
                         .run_dir = run_dir(),
                         .start_from = start_from_,
-                        .cores = usable_cores(),
+                        .cores = os::usable_cores(),
                         .part_work = part_work(job_, data_.spec),
                         .server_memories = server_memories_.spans(),
                         .server_replicas = server_memories_.replicas()};
     Rendezvous rendezvous(environment_);
     control_.set_chief(plans.front().ranks.front());
-    Progress progress(options_, control_, static_cast<int>(job_.cluster.workers));
+    launch::Progress progress(options_, control_, static_cast<int>(job_.cluster.workers));
     announce(progress);
-    RunStatus status(run_dir());
-    UserRequests requests(run_dir());
-    const auto log = [this](const ProcessPlan& plan) { return log_of(plan); };
-    ForkedProcesses processes(
-        [&](const ProcessPlan& plan) { return run_process(run, plan, rendezvous); }, log);
-    const LaunchResult result =
-        launch_workers({.cluster = job_.cluster,
-                        .traits = way_of(job_.strategy).traits,
-                        .steps_alone = steps_alone(
-                            job_.strategy, steps_per_epoch(data_.train->size(), job_.train.batch)),
-                        .control = control_,
-                        .processes = processes,
-                        .plans = plans,
-                        .progress = progress,
-                        .status = status,
-                        .requests = requests,
-                        .regroups = can_regroup(job_, environment_),
-                        .log_of = log,
-                        .serve = [&] { rendezvous.serve(); },
-                        .settle_servers = [&] { settle_servers(progress); }});
+    launch::RunStatus status(run_dir());
+    launch::UserRequests requests(run_dir());
+    const auto log = [this](const launch::ProcessPlan& plan) { return log_of(plan); };
+    launch::ForkedProcesses processes(
+        [&](const launch::ProcessPlan& plan) { return run_process(run, plan, rendezvous); }, log);
+    const launch::LaunchResult result = launch::launch_workers(
+        {.cluster = job_.cluster,
+         .traits = kinds::way_of(job_.strategy).traits,
+         .steps_alone = strategy::steps_alone(
+             job_.strategy, data::steps_per_epoch(data_.train->size(), job_.train.batch)),
+         .control = control_,
+         .processes = processes,
+         .plans = plans,
+         .progress = progress,
+         .status = status,
+         .requests = requests,
+         .regroups = can_regroup(job_, environment_),
+         .log_of = log,
+         .serve = [&] { rendezvous.serve(); },
+         .settle_servers = [&] { settle_servers(progress); }});
     Summary summary = summarize(result);
     if (folder_) {
       merge_traces(run_dir(), static_cast<int>(control_.slots().size()));
@@ -116,9 +118,9 @@ class LaunchedRun {
  private:
   bool is_chief_host() const { return !environment_ || environment_->rank == 0; }
 
-  std::filesystem::path log_of(const ProcessPlan& plan) const {
+  std::filesystem::path log_of(const launch::ProcessPlan& plan) const {
     if (!folder_) return "";
-    return folder_->log_of(task_name(plan, '-'));
+    return folder_->log_of(launch::task_name(plan, '-'));
   }
 
   /// The threads of each worker; 0 where the job does not say and other launchers start some on
@@ -126,12 +128,12 @@ class LaunchedRun {
   int local_threads() const {
     const auto workers = static_cast<int>(job_.cluster.workers);
     if (environment_ && workers > 1) return static_cast<int>(job_.cluster.threads);
-    return threads_of_worker(job_.cluster, {.cores = usable_cores(),
+    return threads_of_worker(job_.cluster, {.cores = os::usable_cores(),
                                             .local_workers = workers,
                                             .part_work = part_work(job_, data_.spec)});
   }
 
-  void settle_servers(Progress& progress) {
+  void settle_servers(launch::Progress& progress) {
     for (const int server : server_memories_.settle()) {
       progress.say(fmt::format(
           "the memory of server {} was lost; its part of the model is taken from its copy",
@@ -153,10 +155,10 @@ class LaunchedRun {
   void prepare_model() {
     const bool lasting = can_regroup(job_, environment_) && job_.cluster.servers > 0;
     if (job_.model.make && !lasting) return;
-    const auto model = make_model(job_.model, data_.spec, job_.seed);
-    const ModelLayout layout = ModelLayout::of(*model);
+    const auto model = model::make_model(job_.model, data_.spec, job_.seed);
+    const tensor::ModelLayout layout = tensor::ModelLayout::of(*model);
     most_checkpoint_bytes_ = most_checkpoint_bytes(layout.parameters.size + layout.buffers.size);
-    if (job_.cluster.servers > 1) check_servers(most_servers(layout.parameters.size));
+    if (job_.cluster.servers > 1) check_servers(server::most_servers(layout.parameters.size));
     if (lasting) server_memories_ = ServerMemories(job_, *model);
   }
 
@@ -168,7 +170,7 @@ class LaunchedRun {
          job_.cluster.servers, most, most == 1 ? "" : "s", most);
   }
 
-  void announce(Progress& progress) const {
+  void announce(launch::Progress& progress) const {
     if (!data_.note.empty()) progress.say(data_.note);
     for (const std::string& note : start_notes_) progress.say(note);
     const auto counted = [](std::int64_t count, const char* what) {
@@ -180,18 +182,18 @@ class LaunchedRun {
                              servers == 0 ? "" : ", " + counted(servers, "server"),
                              job_.strategy.kind, folder_ ? folder_->path().string() : "on rank 0"));
     const int threads = local_threads();
-    progress.say(fmt::format("kernels: {}{}", one_line(kernel_report(threads)),
+    progress.say(fmt::format("kernels: {}{}", kernel::one_line(kernel::kernel_report(threads)),
                              threads == 0 ? "" : "; " + counted(threads, "thread") + " each"));
   }
 
-  Summary summarize(const LaunchResult& result) {
+  Summary summarize(const launch::LaunchResult& result) {
     Summary summary;
     summary.strategy = job_.strategy.kind;
     summary.workers = job_.cluster.workers;
     summary.servers = job_.cluster.servers;
     summary.run_dir = run_dir().string();
     fill_from_workers(summary, control_);
-    if (can_regroup(job_, environment_) && way_of(job_.strategy).traits.loss_stops_all) {
+    if (can_regroup(job_, environment_) && kinds::way_of(job_.strategy).traits.loss_stops_all) {
       summary.samples = samples_between(control_.first_step(), summary.steps);
     }
     if (is_chief_host()) {
@@ -206,21 +208,22 @@ class LaunchedRun {
   std::int64_t samples_between(std::int64_t first_step, std::int64_t steps) const {
     const std::int64_t size = data_.train->size();
     const auto until = [&](std::int64_t step) {
-      const Cursor cursor = cursor_after(step, size, job_.train.batch);
+      const data::Cursor cursor = data::cursor_after(step, size, job_.train.batch);
       return cursor.epoch * size + cursor.offset;
     };
     return until(steps) - until(first_step);
   }
 
   Clock::time_point start_;
-  std::optional<LaunchEnvironment> environment_;  // Where others have started launchers, too.
-  Job job_;                                       // As it runs.
+  std::optional<cluster::LaunchEnvironment>
+      environment_;  // Where others have started launchers, too.
+  Job job_;          // As it runs.
   RunOptions options_;
-  LoadedData data_;
-  ControlBlock control_;
+  data::LoadedData data_;
+  launch::ControlBlock control_;
   std::optional<RunFolder> folder_;  // Where this launcher has rank 0.
   ServerMemories server_memories_;   // None where servers end with their workers.
-  std::uint64_t most_checkpoint_bytes_ = kAnySize;
+  std::uint64_t most_checkpoint_bytes_ = checkpoint::kAnySize;
   std::filesystem::path start_from_;  // A checkpoint; empty: the model as it is made.
   std::vector<std::string> start_notes_;
 };
@@ -230,10 +233,10 @@ class LaunchedRun {
 Summary run_here(const Job& job, const RunOptions& options, const Variables& environment,
                  const OnRunFolder& on_folder) {
   forbid_compute_threads();
-  raise_descriptor_limit();
+  os::raise_descriptor_limit();
   LaunchedRun run(job, options, environment);
   if (!run.run_dir().empty()) on_folder(run.run_dir(), run.goes_on_after());
   return run.execute();
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -7,7 +7,7 @@
 
 #include "train/run/run_plan.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// Told that the run has its folder, and after how many steps it goes on.
 using OnRunFolder = std::function<void(const std::string& run_dir, std::int64_t after_step)>;
@@ -27,4 +27,4 @@ using OnRunFolder = std::function<void(const std::string& run_dir, std::int64_t 
 Summary run_here(const Job& job, const RunOptions& options, const Variables& environment,
                  const OnRunFolder& on_folder);
 
-}  // namespace cohort
+}  // namespace cohort::training

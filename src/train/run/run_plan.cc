@@ -8,7 +8,7 @@
 #include "job/check_job.h"
 #include "kinds/strategy_table.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 /// Processes that one launcher starts as workers at most, at the start or later.
@@ -16,17 +16,17 @@ constexpr int kMostWorkers = 1024;
 
 }  // namespace
 
-std::optional<LaunchEnvironment> environment_of(const Variables& variables) {
-  return launch_environment([&](const char* name) {
+std::optional<cluster::LaunchEnvironment> environment_of(const Variables& variables) {
+  return cluster::launch_environment([&](const char* name) {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
   });
 }
 
-Job resolved_job(Job job, const std::optional<LaunchEnvironment>& environment) {
+Job resolved_job(Job job, const std::optional<cluster::LaunchEnvironment>& environment) {
   if (environment) job.cluster.workers = environment->world;
-  if (job.cluster.servers == 0 && uses_servers(job.strategy.kind)) job.cluster.servers = 1;
-  check_job(job);
+  if (job.cluster.servers == 0 && kinds::uses_servers(job.strategy.kind)) job.cluster.servers = 1;
+  job::check_job(job);
   if (environment && job.cluster.replication == "in-graph" && environment->world > 1) {
     fail(ErrorCode::invalid,
          "replication in-graph runs all workers in one process, but WORLD_SIZE={} asks for as many "
@@ -40,14 +40,14 @@ void check_run(const Job& job, const Variables& environment) {
   resolved_job(job, environment_of(environment));
 }
 
-std::vector<ProcessPlan> plan_processes(const Job& job,
-                                        const std::optional<LaunchEnvironment>& environment) {
+std::vector<launch::ProcessPlan> plan_processes(
+    const Job& job, const std::optional<cluster::LaunchEnvironment>& environment) {
   const auto world = static_cast<int>(job.cluster.workers);
   const auto servers = static_cast<int>(job.cluster.servers);
   const bool remote = environment && world > 1;
-  std::vector<ProcessPlan> plans;
+  std::vector<launch::ProcessPlan> plans;
   if (!environment && job.cluster.replication == "in-graph" && world + servers > 1) {
-    ProcessPlan all{.world = world};
+    launch::ProcessPlan all{.world = world};
     for (int rank = 0; rank < world; ++rank) all.ranks.push_back(rank);
     for (int server = 0; server < servers; ++server) all.servers.push_back(server);
     return {all};
@@ -65,13 +65,13 @@ std::vector<ProcessPlan> plan_processes(const Job& job,
   return plans;
 }
 
-bool can_regroup(const Job& job, const std::optional<LaunchEnvironment>& environment) {
+bool can_regroup(const Job& job, const std::optional<cluster::LaunchEnvironment>& environment) {
   const bool threads =
       job.cluster.replication == "in-graph" && job.cluster.workers + job.cluster.servers > 1;
   return !threads && !(environment && job.cluster.workers > 1);
 }
 
-int most_workers(const Job& job, const std::optional<LaunchEnvironment>& environment) {
+int most_workers(const Job& job, const std::optional<cluster::LaunchEnvironment>& environment) {
   const std::int64_t workers = job.cluster.workers;
   if (!can_regroup(job, environment)) return static_cast<int>(workers);
   if (workers > kMostWorkers) {
@@ -82,12 +82,12 @@ int most_workers(const Job& job, const std::optional<LaunchEnvironment>& environ
   return static_cast<int>(std::clamp<std::int64_t>(shares, workers, kMostWorkers));
 }
 
-void plant_faults(std::vector<ProcessPlan>& plans, const std::string& faults) {
+void plant_faults(std::vector<launch::ProcessPlan>& plans, const std::string& faults) {
   std::istringstream items(faults);
   for (std::string item; std::getline(items, item, ';');) {
     const auto colon = item.find(':');
-    const auto plan = std::ranges::find_if(plans, [&](const ProcessPlan& candidate) {
-      return task_name(candidate, '-') == item.substr(0, colon);
+    const auto plan = std::ranges::find_if(plans, [&](const launch::ProcessPlan& candidate) {
+      return launch::task_name(candidate, '-') == item.substr(0, colon);
     });
     if (colon == std::string::npos || plan == plans.end()) {
       fail(ErrorCode::invalid,
@@ -100,4 +100,4 @@ void plant_faults(std::vector<ProcessPlan>& plans, const std::string& faults) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

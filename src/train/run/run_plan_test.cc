@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using ::testing::ElementsAre;
@@ -20,8 +20,8 @@ Job job_of_workers(std::int64_t workers, std::int64_t servers = 0) {
   return job;
 }
 
-LaunchEnvironment launcher_of_rank(int rank, int world) {
-  LaunchEnvironment environment;
+cluster::LaunchEnvironment launcher_of_rank(int rank, int world) {
+  cluster::LaunchEnvironment environment;
   environment.rank = rank;
   environment.world = world;
   return environment;
@@ -96,4 +96,4 @@ TEST(RunPlan, FaultsArePlantedInTheTaskTheyName) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

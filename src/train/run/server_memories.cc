@@ -3,12 +3,13 @@
 #include "server/shard/settle_shards.h"
 #include "strategy/servers/server_rule.h"
 
-namespace cohort {
+namespace cohort::training {
 
 ServerMemories::ServerMemories(const Job& job, Model& model) {
   if (job.cluster.servers == 0) return;
-  rules_ = server_options(job, 0, {.workers = static_cast<int>(job.cluster.workers)}).rules;
-  const std::vector<std::size_t> bytes = server_memory_bytes(job, model);
+  rules_ =
+      strategy::server_options(job, 0, {.workers = static_cast<int>(job.cluster.workers)}).rules;
+  const std::vector<std::size_t> bytes = strategy::server_memory_bytes(job, model);
   for (std::size_t server = 0; server < bytes.size(); ++server) {
     memories_.emplace_back(bytes[server]);
     const std::size_t before = (server + bytes.size() - 1) % bytes.size();
@@ -17,18 +18,18 @@ ServerMemories::ServerMemories(const Job& job, Model& model) {
 }
 
 std::vector<std::span<std::byte>> ServerMemories::spans_of(
-    const std::vector<LastingMemory>& memories) {
+    const std::vector<server::LastingMemory>& memories) {
   std::vector<std::span<std::byte>> spans;
-  for (const LastingMemory& memory : memories) spans.push_back(memory.bytes());
+  for (const server::LastingMemory& memory : memories) spans.push_back(memory.bytes());
   return spans;
 }
 
-std::vector<ServerReport> ServerMemories::reports() {
+std::vector<launch::ServerReport> ServerMemories::reports() {
   // What a worker left on some servers only is else found when the next group is formed.
-  if (rules_.consistency != ShardRules::Consistency::sync) settle();
-  std::vector<ServerReport> all;
+  if (rules_.consistency != server::ShardRules::Consistency::sync) settle();
+  std::vector<launch::ServerReport> all;
   for (const std::span<std::byte> memory : spans()) {
-    const auto shard = ShardMemory::find(memory);
+    const auto shard = server::ShardMemory::find(memory);
     if (!shard) return {};
     all.push_back({.version = shard->record().version, .counts = shard->record().counts});
   }
@@ -37,7 +38,7 @@ std::vector<ServerReport> ServerMemories::reports() {
 
 std::vector<int> ServerMemories::settle() {
   if (memories_.empty()) return {};
-  return settle_shards(spans(), rules_, replicas()).from_copies;
+  return server::settle_shards(spans(), rules_, replicas()).from_copies;
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -10,7 +10,7 @@
 #include "server/memory/lasting_memory.h"
 #include "server/shard/shard.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// The memory of a run's servers. It is the launcher's, mapped before the first fork and so by
 /// every process, so that a server that dies loses nothing: the one that takes its place finds
@@ -33,14 +33,15 @@ class ServerMemories {
 
   /// What the servers have counted, also those that died; once none of them runs any more. Empty
   /// where there is no such memory, or no model in it.
-  std::vector<ServerReport> reports();
+  std::vector<launch::ServerReport> reports();
 
  private:
-  static std::vector<std::span<std::byte>> spans_of(const std::vector<LastingMemory>& memories);
+  static std::vector<std::span<std::byte>> spans_of(
+      const std::vector<server::LastingMemory>& memories);
 
-  std::vector<LastingMemory> memories_;
-  std::vector<LastingMemory> replicas_;
-  ShardRules rules_;
+  std::vector<server::LastingMemory> memories_;
+  std::vector<server::LastingMemory> replicas_;
+  server::ShardRules rules_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -5,7 +5,7 @@
 #include <cohort/model.h>
 #include <gmock/gmock.h>
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using ::testing::IsEmpty;
@@ -29,9 +29,10 @@ ServerMemories memories_of(const std::string& consistency) {
 }
 
 /// A server ended with this ledger.
-void leave(std::span<std::byte> memory, std::uint64_t version, std::vector<LedgerEntry> ledger) {
-  ShardMemory({.dense = 2}, 0, memory)
-      .publish({.version = version, .ledger_epoch = 1}, nullptr, ledger);
+void leave(std::span<std::byte> memory, std::uint64_t version,
+           std::vector<server::LedgerEntry> ledger) {
+  server::ShardMemory({.dense = 2}, 0, memory)
+      .publish({.version = version, .ledger_generation = 1}, nullptr, ledger);
 }
 
 // A worker died between its pushes to the two servers, and no group followed in which they would
@@ -50,4 +51,4 @@ TEST(ServerMemories, TellWhatIsMissingWhereNoGroupFollows) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

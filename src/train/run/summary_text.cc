@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using SummaryJson = nlohmann::ordered_json;
@@ -192,4 +192,4 @@ std::string closing_line(const Summary& summary) {
   return text + fmt::format("\nrun folder: {}", summary.run_dir);
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

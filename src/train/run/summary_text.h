@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace cohort {
+namespace cohort::training {
 
 /// A run's summary as text: JSON for programs (summary.json, and the last message of a launcher to
 /// its caller), words for the user.
@@ -22,4 +22,4 @@ Summary summary_from_json(const std::string& text, const std::string& source);
 /// to where there are several, and where the run folder is.
 std::string closing_line(const Summary& summary);
 
-}  // namespace cohort
+}  // namespace cohort::training

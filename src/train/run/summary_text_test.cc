@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using ::testing::HasSubstr;
@@ -110,4 +110,4 @@ TEST(SummaryText, InWordsNamesSpeedWorkersAndFolder) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

@@ -25,7 +25,7 @@
 #include "train/run/reports.h"
 #include "transport/inproc/inproc.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 /// How long the chief waits at its end for the reports of workers of other launchers.
@@ -33,8 +33,8 @@ constexpr double kReportSeconds = 10;
 
 // torchrun's agent holds the master port with a store of its own kind. It only passes on the port
 // of ours: rank 0 gives its `own_port`, the others (0) get it.
-std::uint16_t port_through_agent(const LaunchEnvironment& environment, std::uint16_t own_port,
-                                 Deadline deadline) {
+std::uint16_t port_through_agent(const cluster::LaunchEnvironment& environment,
+                                 std::uint16_t own_port, Deadline deadline) {
   const std::string key = "cohort/" + environment.incarnation + "/port";
   try {
     c10d::TCPStoreOptions options;
@@ -62,7 +62,7 @@ std::uint16_t port_through_agent(const LaunchEnvironment& environment, std::uint
 std::uint32_t job_checksum(Job job) {
   job.data.path.clear();
   job.data.validation_path.clear();
-  const std::string text = to_toml(job);
+  const std::string text = job::to_toml(job);
   return crc32c(std::as_bytes(std::span(text.data(), text.size())));
 }
 
@@ -74,25 +74,25 @@ std::int64_t peak_rss_bytes() {
 
 /// Puts the exception being handled into the worker's slot; the first one counts. Returns what to
 /// exit with.
-int report_failure(TaskSlot& slot) {
+int report_failure(launch::TaskSlot& slot) {
   const Error failure = current_error();
-  if (slot.state.load() != WorkerState::failed) {
+  if (slot.state.load() != launch::WorkerState::failed) {
     log_error("{}", failure.what());
     slot.fail_with(failure);
   }
-  return exit_code(failure.code());
+  return launch::exit_code(failure.code());
 }
 
 /// A process that failed ends at once. Tearing things down could wait for peers, or touch a
 /// transport that another thread still uses; the kernel closes everything, and the peers notice.
-[[noreturn]] void end_failed(TaskSlot& slot) {
+[[noreturn]] void end_failed(launch::TaskSlot& slot) {
   const int code = report_failure(slot);
-  flush_output();
+  os::flush_output();
   ::_exit(code);
 }
 
 /// All ranks must have read the same job and the same data, or they would train on a mixture.
-void check_same_job(const WorkerRun& run, int rank, Store& store, Deadline deadline) {
+void check_same_job(const WorkerRun& run, int rank, cluster::Store& store, Deadline deadline) {
   const std::string mine =
       fmt::format("{} training samples, {} validation samples, job {:08x}", run.data.train->size(),
                   run.data.validation->size(), job_checksum(run.job));
@@ -106,38 +106,39 @@ void check_same_job(const WorkerRun& run, int rank, Store& store, Deadline deadl
       rank, chiefs, mine);
 }
 
-void introduce(TaskIdentity& task) {
+void introduce(launch::TaskIdentity& task) {
   task.pid = ::getpid();
-  put_text(task.host, host_name());
+  launch::put_text(task.host, cluster::host_name());
 }
 
 /// Which of the ranks that share this host this one is. Launchers started one by one do not know of
 /// each other, so the ranks find out.
-LocalPlace local_place(Store& store, const ProcessPlan& plan, Deadline deadline) {
+launch::LocalPlace local_place(cluster::Store& store, const launch::ProcessPlan& plan,
+                               Deadline deadline) {
   const auto rank = static_cast<std::size_t>(plan.ranks.front());
-  const auto hosts = hosts_of_ranks(store, plan.ranks.front(), plan.world, deadline);
+  const auto hosts = cluster::hosts_of_ranks(store, plan.ranks.front(), plan.world, deadline);
   const auto before = std::count(hosts.begin(), hosts.begin() + plan.ranks.front(), hosts[rank]);
   const auto all = std::count(hosts.begin(), hosts.end(), hosts[rank]);
   return {static_cast<int>(before), static_cast<int>(all)};
 }
 
 /// A worker whose peers have launchers of their own.
-void run_among_launchers(const WorkerRun& run, const ProcessPlan& plan, TcpStore& store,
-                         const std::function<void()>& end) {
+void run_among_launchers(const WorkerRun& run, const launch::ProcessPlan& plan,
+                         cluster::TcpStore& store, const std::function<void()>& end) {
   const int rank = plan.ranks.front();
   const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
   set_compute_threads(run.job.cluster, local_place(store, plan, deadline), run.part_work, true);
   check_same_job(run, rank, store, deadline);
-  OnlySeat seat({.generation = plan.generation},
-                make_engine({.name = run.job.cluster.engine,
-                             .rank = rank,
-                             .world = plan.world,
-                             .address = store.local_address(),
-                             .cores = run.cores},
-                            store, deadline),
-                run.control, store);
+  launch::OnlySeat seat({.generation = plan.generation},
+                        transport::make_engine({.name = run.job.cluster.engine,
+                                                .rank = rank,
+                                                .world = plan.world,
+                                                .address = store.local_address(),
+                                                .cores = run.cores},
+                                               store, deadline),
+                        run.control, store);
   run_worker(run, seat, end);
-  WorkerSlot& slot = run.control.slot(rank);
+  launch::WorkerSlot& slot = run.control.slot(rank);
   slot.result.task.peak_rss_bytes = peak_rss_bytes();
   if (rank == 0) {
     collect_reports(store, run.control, Deadline::in_seconds(kReportSeconds));
@@ -147,11 +148,12 @@ void run_among_launchers(const WorkerRun& run, const ProcessPlan& plan, TcpStore
 }
 
 /// A worker that is a process of its own.
-int run_one_worker(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
+int run_one_worker(const WorkerRun& run, const launch::ProcessPlan& plan,
+                   const Rendezvous& rendezvous) {
   const int worker = plan.ranks.front();
-  WorkerSlot& slot = run.control.slot(worker);
+  launch::WorkerSlot& slot = run.control.slot(worker);
   introduce(slot.result.task);
-  const Heartbeat heartbeat(slot);
+  const launch::Heartbeat heartbeat(slot);
   const auto end = [&] { end_failed(slot); };
   try {
     failpoint("worker.start");
@@ -159,11 +161,11 @@ int run_one_worker(const WorkerRun& run, const ProcessPlan& plan, const Rendezvo
     if (plan.remote) {
       run_among_launchers(run, plan, *store, end);
     } else {
-      RegroupingSeat seat({.cluster = run.job.cluster,
-                           .worker = worker,
-                           .first_epoch = plan.generation,
-                           .cores = run.cores},
-                          run.control, *store);
+      launch::RegroupingSeat seat({.cluster = run.job.cluster,
+                                   .worker = worker,
+                                   .first_generation = plan.generation,
+                                   .cores = run.cores},
+                                  run.control, *store);
       run_worker(run, seat, end);
     }
   } catch (...) {
@@ -176,23 +178,23 @@ int run_one_worker(const WorkerRun& run, const ProcessPlan& plan, const Rendezvo
 /// of its group, or when the launcher forms another.
 struct ServerPlace {
   int server = 0;
-  Store& store;
+  cluster::Store& store;
   std::string address;
 };
-void serve(const WorkerRun& run, const ProcessPlan& plan, const ServerPlace& place) {
+void serve(const WorkerRun& run, const launch::ProcessPlan& plan, const ServerPlace& place) {
   const int server = place.server;
-  ServerSlot& slot = run.control.server(server);
+  launch::ServerSlot& slot = run.control.server(server);
   introduce(slot.task);
-  slot.state.store(WorkerState::training);
-  const Heartbeat heartbeat(slot);
+  slot.state.store(launch::WorkerState::training);
+  const launch::Heartbeat heartbeat(slot);
   failpoint("server.start");
-  const auto group = group_store(place.store, run.control, plan.generation);
-  ServerOptions options =
-      server_options(run.job, server,
-                     {.workers = plan.world,
-                      .epoch = plan.generation,
-                      .steps = total_steps(run.job.train, run.data.train->size()),
-                      .cores = run.cores});
+  const auto group = launch::group_store(place.store, run.control, plan.generation);
+  server::ServerOptions options =
+      strategy::server_options(run.job, server,
+                               {.workers = plan.world,
+                                .generation = plan.generation,
+                                .steps = total_steps(run.job.train, run.data.train->size()),
+                                .cores = run.cores});
   if (!run.server_memories.empty()) {
     options.memory = run.server_memories[static_cast<std::size_t>(server)];
   }
@@ -205,15 +207,16 @@ void serve(const WorkerRun& run, const ProcessPlan& plan, const ServerPlace& pla
   if (!plan.remote) options.appear = kLongestWork;  // They may have large models to make.
   options.give_up = [&] { return run.control.servers_shall_end(plan.generation); };
   log_info("server {} serves the {} workers of group {}", server, plan.world, plan.generation);
-  const ServerResult result = run_server(options, *group);
-  ServerReport report{.version = result.version, .counts = result.counts};
+  const server::ServerResult result = server::run_server(options, *group);
+  launch::ServerReport report{.version = result.version, .counts = result.counts};
   // Servers of earlier groups have counted too; memory that lasts has it.
   if (options.memory.empty()) report.counts.add(slot.report.counts);
   slot.report = report;
-  slot.state.store(WorkerState::done);
+  slot.state.store(launch::WorkerState::done);
 }
 
-int run_one_server(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
+int run_one_server(const WorkerRun& run, const launch::ProcessPlan& plan,
+                   const Rendezvous& rendezvous) {
   const int server = plan.servers.front();
   try {
     const auto store = rendezvous.connect(Deadline::in_seconds(run.job.cluster.timeout_seconds));
@@ -228,13 +231,13 @@ int run_one_server(const WorkerRun& run, const ProcessPlan& plan, const Rendezvo
 }
 
 /// Threads cannot be lost but by an error of theirs, which ends the others' waiting for them.
-int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
-  InprocHub hub(plan.world);
-  MemoryStore store;
+int run_threads(const WorkerRun& run, const launch::ProcessPlan& plan) {
+  transport::InprocHub hub(plan.world);
+  cluster::MemoryStore store;
   std::atomic<int> worst = 0;
   std::vector<std::thread> threads;
-  const Heartbeat heartbeat(run.control.slot(plan.ranks.front()));
-  const auto note_failure = [&](TaskSlot& slot) {
+  const launch::Heartbeat heartbeat(run.control.slot(plan.ranks.front()));
+  const auto note_failure = [&](launch::TaskSlot& slot) {
     const int code = report_failure(slot);
     run.control.break_group(plan.generation);
     return code;
@@ -251,11 +254,11 @@ int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
   for (const int rank : plan.ranks) {
     threads.emplace_back([&, rank] {
       set_compute_threads(run.job.cluster, {rank, plan.world}, run.part_work, false);
-      WorkerSlot& slot = run.control.slot(rank);
+      launch::WorkerSlot& slot = run.control.slot(rank);
       introduce(slot.result.task);
       try {
-        OnlySeat seat({.generation = plan.generation, .watched = true}, hub.engine(rank),
-                      run.control, store);
+        launch::OnlySeat seat({.generation = plan.generation, .watched = true}, hub.engine(rank),
+                              run.control, store);
         run_worker(run, seat, [&] { note_failure(slot); });
       } catch (...) {
         worst = note_failure(slot);
@@ -268,7 +271,7 @@ int run_threads(const WorkerRun& run, const ProcessPlan& plan) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(const std::optional<LaunchEnvironment>& environment)
+Rendezvous::Rendezvous(const std::optional<cluster::LaunchEnvironment>& environment)
     : environment_(environment), host_(environment ? environment->master_host : "127.0.0.1") {
   if (environment && environment->rank != 0) return;
   const bool given = environment && !environment->agent_store;
@@ -279,17 +282,18 @@ void Rendezvous::serve() {
   if (server_) server_->start();
 }
 
-std::unique_ptr<TcpStore> Rendezvous::connect(Deadline deadline) const {
+std::unique_ptr<cluster::TcpStore> Rendezvous::connect(Deadline deadline) const {
   std::uint16_t port = server_ ? server_->port() : 0;
   if (environment_ && environment_->agent_store) {
     port = port_through_agent(*environment_, port, deadline);
   } else if (!server_) {
     port = static_cast<std::uint16_t>(environment_->master_port);
   }
-  return std::make_unique<TcpStore>(host_, port, deadline);
+  return std::make_unique<cluster::TcpStore>(host_, port, deadline);
 }
 
-int run_process(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous) {
+int run_process(const WorkerRun& run, const launch::ProcessPlan& plan,
+                const Rendezvous& rendezvous) {
   keep_large_blocks();
   set_failpoints(plan.failpoints);
   if (plan.ranks.empty()) return run_one_server(run, plan, rendezvous);
@@ -301,4 +305,4 @@ int run_process(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous&
   return run_one_worker(run, plan, rendezvous);
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -9,7 +9,7 @@
 #include "launch/processes.h"
 #include "train/worker.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// Where the tasks of a run find each other: a store, whose server is in the launcher that started
 /// the run, or has rank 0 of it. Made by the launcher before it forks, so that every process knows
@@ -17,18 +17,18 @@ namespace cohort {
 /// survive them. Who connects earlier waits.
 class Rendezvous {
  public:
-  explicit Rendezvous(const std::optional<LaunchEnvironment>& environment);
+  explicit Rendezvous(const std::optional<cluster::LaunchEnvironment>& environment);
 
   /// In the launcher, once all workers are started.
   void serve();
 
   /// In a worker or server. Throws Error(timeout) where there is no server by then.
-  std::unique_ptr<TcpStore> connect(Deadline deadline) const;
+  std::unique_ptr<cluster::TcpStore> connect(Deadline deadline) const;
 
  private:
-  std::optional<LaunchEnvironment> environment_;
-  std::string host_;                   // Of the server.
-  std::optional<StoreServer> server_;  // Where it is in this process.
+  std::optional<cluster::LaunchEnvironment> environment_;
+  std::string host_;                            // Of the server.
+  std::optional<cluster::StoreServer> server_;  // Where it is in this process.
 };
 
 /// The whole life of a process after fork(). Returns its exit code; what went wrong is in the slots
@@ -53,6 +53,7 @@ class Rendezvous {
 ///
 /// A process that fails says why in its slot and ends at once, without tearing anything down; its
 /// peers notice by the connections that break, its launcher by the end of the process.
-int run_process(const WorkerRun& run, const ProcessPlan& plan, const Rendezvous& rendezvous);
+int run_process(const WorkerRun& run, const launch::ProcessPlan& plan,
+                const Rendezvous& rendezvous);
 
-}  // namespace cohort
+}  // namespace cohort::training

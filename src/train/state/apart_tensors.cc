@@ -3,11 +3,11 @@
 #include <cstring>
 #include <set>
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 /// Where type and size are the tensor's; otherwise it stays as it is.
-void put_values(const ApartTensor& values, torch::Tensor& tensor) {
+void put_values(const tensor::ApartTensor& values, torch::Tensor& tensor) {
   const torch::NoGradGuard no_graph;
   std::visit(
       [&](const auto& numbers) {
@@ -55,10 +55,10 @@ bool can_be_saved(const torch::Tensor& tensor) {
 }
 
 std::vector<NamedTensor> apart_tensors(Model& model) {
-  const ModelLayout layout = ModelLayout::of(model);
+  const tensor::ModelLayout layout = tensor::ModelLayout::of(model);
   std::set<std::string> flat;
-  for (const FlatEntry& entry : layout.parameters.entries) flat.insert(entry.name);
-  for (const FlatEntry& entry : layout.buffers.entries) flat.insert(entry.name);
+  for (const tensor::FlatEntry& entry : layout.parameters.entries) flat.insert(entry.name);
+  for (const tensor::FlatEntry& entry : layout.buffers.entries) flat.insert(entry.name);
   std::set<const c10::TensorImpl*> seen;
   std::vector<NamedTensor> apart;
   for (const auto& list : {model.parameters(), model.buffers()}) {
@@ -70,7 +70,7 @@ std::vector<NamedTensor> apart_tensors(Model& model) {
   return apart;
 }
 
-void save_apart(Model& model, TrainingState& state) {
+void save_apart(Model& model, tensor::TrainingState& state) {
   state.apart.clear();
   for (const auto& [name, tensor] : apart_tensors(model)) {
     const torch::Tensor whole = tensor.detach().contiguous();
@@ -85,7 +85,8 @@ void save_apart(Model& model, TrainingState& state) {
 }
 
 // A strategy can sum over the workers, and nothing else is needed: all but the chief give zeros.
-void share_apart(Model& model, Strategy& strategy, const TrainingState* start, bool is_chief) {
+void share_apart(Model& model, strategy::Strategy& strategy, const tensor::TrainingState* start,
+                 bool is_chief) {
   std::vector<NamedTensor> tensors = apart_tensors(model);
   if (tensors.empty()) return;
   const bool has = is_chief && start != nullptr && !start->apart.empty();
@@ -102,4 +103,4 @@ void share_apart(Model& model, Strategy& strategy, const TrainingState* start, b
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -16,7 +16,7 @@
 // They travel in TrainingState::apart, by name: from group to group (save_apart, share_apart), and
 // through checkpoints, where they stand among the other tensors of model.safetensors.
 
-namespace cohort {
+namespace cohort::training {
 
 /// The values of a contiguous tensor of that type; they live as long as it.
 template <class T>
@@ -31,11 +31,12 @@ bool can_be_saved(const torch::Tensor& tensor);
 std::vector<NamedTensor> apart_tensors(Model& model);
 
 /// Copies their values.
-void save_apart(Model& model, TrainingState& state);
+void save_apart(Model& model, tensor::TrainingState& state);
 
 /// Gives all workers those of the chief, whose `start` counts where it has any. All call it
 /// together, before their first step; those of a model without such tensors do nothing. Throws what
 /// a strategy throws when a peer is lost.
-void share_apart(Model& model, Strategy& strategy, const TrainingState* start, bool is_chief);
+void share_apart(Model& model, strategy::Strategy& strategy, const tensor::TrainingState* start,
+                 bool is_chief);
 
-}  // namespace cohort
+}  // namespace cohort::training

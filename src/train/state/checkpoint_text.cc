@@ -9,7 +9,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -23,16 +23,17 @@ constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 constexpr const char* kRandomness =
     "none to keep: every random number is a function of seed, epoch, step and row";
 
-Json to_json(const WorkLeft& work) {
+Json to_json(const cluster::WorkLeft& work) {
   Json again = Json::array();
-  for (const Claim& claim : work.again) again.push_back({claim.step, claim.part});
+  for (const cluster::Claim& claim : work.again) again.push_back({claim.step, claim.part});
   return {{"next", work.next}, {"parts", work.parts}, {"again", again}};
 }
 
 /// That was handed out before, of so many parts of a step.
-Claim claim_of(const ReadJson& json, const WorkLeft& work) {
-  const Claim claim{.step = integer_of(json.at(0), "again", 0, kMostSteps),
-                    .part = static_cast<int>(integer_of(json.at(1), "again", 0, work.parts - 1))};
+cluster::Claim claim_of(const ReadJson& json, const cluster::WorkLeft& work) {
+  const cluster::Claim claim{
+      .step = integer_of(json.at(0), "again", 0, data::kMostSteps),
+      .part = static_cast<int>(integer_of(json.at(1), "again", 0, work.parts - 1))};
   if (claim.step * work.parts + claim.part >= work.next) {
     fail(ErrorCode::corrupt, "part {} of step {} shall be done again and was never begun",
          claim.part, claim.step);
@@ -40,13 +41,13 @@ Claim claim_of(const ReadJson& json, const WorkLeft& work) {
   return claim;
 }
 
-WorkLeft work_of(const ReadJson& json) {
-  WorkLeft work;
-  work.parts = integer_at(json, "parts", 1, kMostParts);
-  work.next = integer_at(json, "next", 0, kMostSteps * work.parts);
+cluster::WorkLeft work_of(const ReadJson& json) {
+  cluster::WorkLeft work;
+  work.parts = integer_at(json, "parts", 1, data::kMostParts);
+  work.next = integer_at(json, "next", 0, data::kMostSteps * work.parts);
   std::set<std::pair<std::int64_t, int>> seen;
   for (const ReadJson& entry : json.at("again")) {
-    const Claim claim = claim_of(entry, work);
+    const cluster::Claim claim = claim_of(entry, work);
     if (!seen.emplace(claim.step, claim.part).second) {
       fail(ErrorCode::corrupt, "part {} of step {} shall be done again twice", claim.part,
            claim.step);
@@ -63,10 +64,10 @@ std::uint64_t seed_of(const ReadJson& json) {
 
 CheckpointText text_of(const ReadJson& json) {
   CheckpointText text;
-  text.step = integer_at(json, "step", 0, kMostSteps);
-  text.cursor.epoch = integer_at(json, "epoch", 0, kMostSteps);
+  text.step = integer_at(json, "step", 0, data::kMostSteps);
+  text.cursor.epoch = integer_at(json, "epoch", 0, data::kMostSteps);
   text.work = work_of(json.at("work"));
-  text.updates = integer_at(json, "updates", 0, kMostSteps * kMostParts);
+  text.updates = integer_at(json, "updates", 0, data::kMostSteps * data::kMostParts);
   text.seed = seed_of(json.at("seed"));
   text.batch = integer_at(json, "batch", 1, kLargest);
   text.samples = integer_at(json, "samples", 1, kLargest);
@@ -75,7 +76,7 @@ CheckpointText text_of(const ReadJson& json) {
   json.at("slots").get_to(text.slots);
   json.at("strategy").get_to(text.strategy);
   json.at("compression").get_to(text.compression);
-  text.workers = integer_at(json, "workers", 1, kMostParts);
+  text.workers = integer_at(json, "workers", 1, data::kMostParts);
   return text;
 }
 
@@ -135,11 +136,11 @@ WorkerText parse_worker_text(const std::string& json, const std::filesystem::pat
   const Json all = parse_json<ReadJson>(json);
   return checked(path, [&] {
     WorkerText text;
-    text.step = integer_at(all, "step", 0, kMostSteps);
-    text.updates = integer_at(all, "updates", 0, kMostSteps * kMostParts);
+    text.step = integer_at(all, "step", 0, data::kMostSteps);
+    text.updates = integer_at(all, "updates", 0, data::kMostSteps * data::kMostParts);
     text.work = work_of(all.at("work"));
     return text;
   });
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

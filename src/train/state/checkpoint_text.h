@@ -10,15 +10,15 @@
 #include "data/sampler.h"
 #include "tensor/training_state.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// What state.json of a checkpoint says: all that goes on with a training and is no tensor. There
 /// are no random numbers to keep: each is a function of seed, epoch, step and row.
 struct CheckpointText {
   std::int64_t step = 0;
-  Cursor cursor = {};        ///< Where the order of samples goes on after these steps.
-  WorkLeft work = {};        ///< Where work is handed out: pieces that are not done.
-  std::int64_t updates = 0;  ///< Of the optimizer; see TrainingState.
+  data::Cursor cursor = {};     ///< Where the order of samples goes on after these steps.
+  cluster::WorkLeft work = {};  ///< Where work is handed out: pieces that are not done.
+  std::int64_t updates = 0;     ///< Of the optimizer; see TrainingState.
   /// The job's, and what there was to train with. What differs when it goes on is a note, no error.
   std::uint64_t seed = 0;
   std::int64_t batch = 0;
@@ -34,7 +34,7 @@ struct CheckpointText {
 struct WorkerText {
   std::int64_t step = 0;
   std::int64_t updates = 0;
-  WorkLeft work = {};
+  cluster::WorkLeft work = {};
 };
 
 std::string to_json(const CheckpointText& text);
@@ -45,4 +45,4 @@ std::string to_json(const WorkerText& text);
 CheckpointText parse_checkpoint_text(const std::string& json, const std::filesystem::path& path);
 WorkerText parse_worker_text(const std::string& json, const std::filesystem::path& path);
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -11,7 +11,7 @@
 #include "base/fail.h"
 #include "base/mutate_test_support.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using testing::HasSubstr;
@@ -108,4 +108,4 @@ TEST(CheckpointText, AnyInjuredTextIsReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "os/file_lock.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 std::string saved_sentence(std::int64_t step, const std::filesystem::path& path, double seconds) {
@@ -14,7 +14,7 @@ std::string saved_sentence(std::int64_t step, const std::filesystem::path& path,
 }
 
 /// What an earlier chief has written last; one that died in writing the next left that to do.
-std::optional<std::int64_t> newest_step(const CheckpointFolder& folder) {
+std::optional<std::int64_t> newest_step(const checkpoint::CheckpointFolder& folder) {
   const auto all = folder.all();
   if (all.empty()) return std::nullopt;
   const std::string name = all.front().filename().string();
@@ -45,13 +45,13 @@ bool ChiefCheckpoints::due(std::int64_t step, Clock::time_point now) {
 }
 
 void ChiefCheckpoints::save(const CheckpointPlace& place, Model& model, const Fill& fill,
-                            OtherParts others) {
+                            checkpoint::OtherParts others) {
   fill_snapshot(place, model, fill, std::move(others));
   writer_.start([this] { return write(); });
 }
 
 void ChiefCheckpoints::save_now(const CheckpointPlace& place, Model& model, const Fill& fill,
-                                OtherParts others) {
+                                checkpoint::OtherParts others) {
   fill_snapshot(place, model, fill, std::move(others));
   const auto start = Clock::now();
   const std::filesystem::path path = write();
@@ -59,7 +59,7 @@ void ChiefCheckpoints::save_now(const CheckpointPlace& place, Model& model, cons
 }
 
 void ChiefCheckpoints::finish(const CheckpointPlace& place, Model& model, const Fill& fill,
-                              OtherParts others) {
+                              checkpoint::OtherParts others) {
   if (!asks_for_checkpoints(job_.checkpoint)) return;
   try {
     save_now(place, model, fill, std::move(others));
@@ -70,13 +70,13 @@ void ChiefCheckpoints::finish(const CheckpointPlace& place, Model& model, const 
 
 std::filesystem::path ChiefCheckpoints::write() {
   create_folder(folder_.path());
-  const FileLock lock(folder_.path() / ".lock", Deadline::in(kLongestWork),
-                      [this] { return !has_duty_; });
+  const os::FileLock lock(folder_.path() / ".lock", Deadline::in(kLongestWork),
+                          [this] { return !has_duty_; });
   // Got without waiting, but too late: the next chief may have written a newer one by now.
   if (!has_duty_) {
     fail(ErrorCode::cancelled, "another worker has become chief");
   }
-  OtherParts others = others_;
+  checkpoint::OtherParts others = others_;
   if (others.give_up) {
     others.give_up = [this, lost = others_.give_up] { return ends_ || !has_duty_ || lost(); };
   }
@@ -99,7 +99,7 @@ void ChiefCheckpoints::settle() {
 }
 
 void ChiefCheckpoints::fill_snapshot(const CheckpointPlace& place, Model& model, const Fill& fill,
-                                     OtherParts others) {
+                                     checkpoint::OtherParts others) {
   settle();
   others_ = std::move(others);
   fill(snapshot_.state());
@@ -120,28 +120,31 @@ void ChiefCheckpoints::report_finished() {
   }
 }
 
-void WorkerParts::save(const JointCheckpoint& joint, int rank, Model& model, const Fill& fill) {
+void WorkerParts::save(const checkpoint::JointCheckpoint& joint, int rank, Model& model,
+                       const Fill& fill) {
   report_finished();
   if (writer_.busy()) {
     return refuse(joint, rank, "its part of the checkpoint before is still being written");
   }
   fill_snapshot(model, fill);
   writer_.start([this, joint, rank] {
-    const CheckpointContent::File file = file_of(joint, rank);
-    write_part(joint, rank, {&file, 1});
+    const checkpoint::CheckpointContent::File file = file_of(joint, rank);
+    checkpoint::write_part(joint, rank, {&file, 1});
     return joint.folder / file.name;
   });
 }
 
-void WorkerParts::refuse(const JointCheckpoint& joint, int rank, const std::string& why) {
+void WorkerParts::refuse(const checkpoint::JointCheckpoint& joint, int rank,
+                         const std::string& why) {
   try {
-    refuse_part(joint, rank, why);
+    checkpoint::refuse_part(joint, rank, why);
   } catch (const Error& error) {
     log_warn("the chief could not be told that a part is missing: {}", error.what());
   }
 }
 
-CheckpointContent::File WorkerParts::file_of(const JointCheckpoint& joint, int rank) const {
+checkpoint::CheckpointContent::File WorkerParts::file_of(const checkpoint::JointCheckpoint& joint,
+                                                         int rank) const {
   try {
     return worker_file(rank, state_, names_);
   } catch (const std::exception& error) {
@@ -150,7 +153,8 @@ CheckpointContent::File WorkerParts::file_of(const JointCheckpoint& joint, int r
   }
 }
 
-void WorkerParts::save_now(const JointCheckpoint& joint, int rank, Model& model, const Fill& fill) {
+void WorkerParts::save_now(const checkpoint::JointCheckpoint& joint, int rank, Model& model,
+                           const Fill& fill) {
   settle();
   save(joint, rank, model, fill);
   settle();
@@ -173,4 +177,4 @@ void WorkerParts::report_finished() {
            result->failure->what());
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

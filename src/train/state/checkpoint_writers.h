@@ -33,10 +33,10 @@
 // Both live in WorkerLife, across groups: what is being written when a group ends is written to its
 // end. For the worker's own thread.
 
-namespace cohort {
+namespace cohort::training {
 
 /// Copies everything into a state whose memory it may use again.
-using FillState = std::function<void(TrainingState& state)>;
+using FillState = std::function<void(tensor::TrainingState& state)>;
 
 /// Whether a run has checkpoints beside the one of where it was stopped.
 bool asks_for_checkpoints(const CheckpointOptions& options);
@@ -62,11 +62,12 @@ class ChiefCheckpoints {
 
   /// Waits until the one before is written, fills, and writes in the background. What `others`
   /// write of it is waited for there.
-  void save(const CheckpointPlace& place, Model& model, const Fill& fill, OtherParts others = {});
+  void save(const CheckpointPlace& place, Model& model, const Fill& fill,
+            checkpoint::OtherParts others = {});
 
   /// Fills and writes; returns when it is on the disk. Throws Error where it is not.
   void save_now(const CheckpointPlace& place, Model& model, const Fill& fill,
-                OtherParts others = {});
+                checkpoint::OtherParts others = {});
 
   /// This worker is chief, or not any more.
   void take_over();
@@ -79,24 +80,26 @@ class ChiefCheckpoints {
   void settle();
 
   /// After the last step: a checkpoint of the end, where the job asks for checkpoints at all.
-  void finish(const CheckpointPlace& place, Model& model, const Fill& fill, OtherParts others = {});
+  void finish(const CheckpointPlace& place, Model& model, const Fill& fill,
+              checkpoint::OtherParts others = {});
 
  private:
   void fill_snapshot(const CheckpointPlace& place, Model& model, const Fill& fill,
-                     OtherParts others);
+                     checkpoint::OtherParts others);
   std::filesystem::path write();
   void report_finished();
 
   const Job& job_;
-  CheckpointFolder folder_;
+  checkpoint::CheckpointFolder folder_;
   TrainingSnapshot snapshot_;               // The writer's while it is busy,
-  OtherParts others_;                       // like this.
+  checkpoint::OtherParts others_;           // like this.
   std::optional<std::int64_t> saved_step_;  // The step asked about when the last one was filled.
   std::atomic<bool> has_duty_ = true;       // Read by the writer too,
   std::atomic<bool> ends_ = false;          // like this.
   std::int64_t asked_step_ = 0;
   Clock::time_point saved_at_ = Clock::now();
-  BackgroundWriter writer_;  // The last member: its end waits for a job that uses the others.
+  checkpoint::BackgroundWriter
+      writer_;  // The last member: its end waits for a job that uses the others.
 };
 
 /// The parts of checkpoints that a worker other than the chief writes. Of one that cannot be
@@ -110,24 +113,26 @@ class WorkerParts {
 
   /// Fills, which takes the time of a copy, and writes in the background. Where the part before is
   /// still being written, this one is refused: nobody waits for a disk.
-  void save(const JointCheckpoint& joint, int rank, Model& model, const Fill& fill);
+  void save(const checkpoint::JointCheckpoint& joint, int rank, Model& model, const Fill& fill);
 
   /// Returns when it is on the disk, or the chief was told that it is not.
-  void save_now(const JointCheckpoint& joint, int rank, Model& model, const Fill& fill);
+  void save_now(const checkpoint::JointCheckpoint& joint, int rank, Model& model, const Fill& fill);
 
   /// Returns when nothing is being written any more, or after kLongestWork.
   void settle();
 
  private:
-  static void refuse(const JointCheckpoint& joint, int rank, const std::string& why);
-  CheckpointContent::File file_of(const JointCheckpoint& joint, int rank) const;
+  static void refuse(const checkpoint::JointCheckpoint& joint, int rank, const std::string& why);
+  checkpoint::CheckpointContent::File file_of(const checkpoint::JointCheckpoint& joint,
+                                              int rank) const;
   void fill_snapshot(Model& model, const Fill& fill);
   void report_finished();
 
   const Job& job_;
-  TrainingState state_;      // The writer's while it is busy,
-  StateNames names_;         // like its names.
-  BackgroundWriter writer_;  // The last member: its end waits for a job that uses the others.
+  tensor::TrainingState state_;  // The writer's while it is busy,
+  StateNames names_;             // like its names.
+  checkpoint::BackgroundWriter
+      writer_;  // The last member: its end waits for a job that uses the others.
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "os/file_lock.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using std::chrono::seconds;
@@ -33,14 +33,15 @@ class ChiefCheckpointsTest : public testing::Test {
   }
 
   ChiefCheckpoints::Fill filled(std::int64_t step) {
-    return [this, step](TrainingState& state) {
+    return [this, step](tensor::TrainingState& state) {
       state.step = step;
-      state.parameters.assign(ModelLayout::of(*model_).parameters.size, static_cast<float>(step));
+      state.parameters.assign(tensor::ModelLayout::of(*model_).parameters.size,
+                              static_cast<float>(step));
     };
   }
 
   std::int64_t newest() const {
-    const auto found = CheckpointFolder(folder_.path() / "checkpoints").newest();
+    const auto found = checkpoint::CheckpointFolder(folder_.path() / "checkpoints").newest();
     return found.checkpoint ? found.checkpoint->step() : -1;
   }
 
@@ -108,7 +109,8 @@ TEST_F(ChiefCheckpointsTest, AFailedSaveIsNoEndAndTheNextIsTried) {
   checkpoints.save(kPlace, *model_, filled(20));
   checkpoints.finish(kPlace, *model_, filled(25));
   EXPECT_EQ(newest(), 25);
-  EXPECT_EQ(CheckpointFolder(folder_.path() / "checkpoints").all().size(), 2u) << "20 and 25";
+  EXPECT_EQ(checkpoint::CheckpointFolder(folder_.path() / "checkpoints").all().size(), 2u)
+      << "20 and 25";
 }
 
 TEST_F(ChiefCheckpointsTest, SavingNowSaysWhereItFailed) {
@@ -146,7 +148,7 @@ class HandOverTest : public ChiefCheckpointsTest {
     return !std::filesystem::exists(folder_.path() / "checkpoints" / ".part-of-another");
   }
 
-  std::optional<FileLock> written_by_another_;
+  std::optional<os::FileLock> written_by_another_;
 };
 
 TEST_F(HandOverTest, TheNewChiefWaitsInTheBackgroundForTheOldOnesCheckpoint) {
@@ -183,4 +185,4 @@ TEST_F(HandOverTest, WhoIsChiefAgainLooksWhatOthersHaveSaved) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

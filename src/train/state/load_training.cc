@@ -12,15 +12,15 @@
 #include "train/state/training_snapshot.h"
 #include "train/state/worker_file.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 /// The floats of a layout, from the tensors of a file that `name_of` says belong to its entries.
 template <class NameOf>
-std::vector<float> floats_of(const SafetensorsFile& file, const FlatLayout& layout,
-                             const NameOf& name_of) {
+std::vector<float> floats_of(const checkpoint::SafetensorsFile& file,
+                             const tensor::FlatLayout& layout, const NameOf& name_of) {
   std::vector<float> floats(layout.size);
-  for (const FlatEntry& entry : layout.entries) {
+  for (const tensor::FlatEntry& entry : layout.entries) {
     const auto values = file.floats(name_of(entry));
     std::copy(values.begin(), values.end(),
               floats.begin() + static_cast<std::ptrdiff_t>(entry.offset));
@@ -31,17 +31,19 @@ std::vector<float> floats_of(const SafetensorsFile& file, const FlatLayout& layo
 /// Builds the state for one model and job from one checkpoint: one call of load() or load_part().
 class TrainingLoader {
  public:
-  TrainingLoader(const Checkpoint& checkpoint, Model& model, const Job& job)
+  TrainingLoader(const checkpoint::Checkpoint& checkpoint, Model& model, const Job& job)
       : checkpoint_(checkpoint),
-        text_(parse_checkpoint_text(checkpoint.state(), checkpoint.path() / kStateName)),
-        layout_(ModelLayout::of(model)),
+        text_(
+            parse_checkpoint_text(checkpoint.state(), checkpoint.path() / checkpoint::kStateName)),
+        layout_(tensor::ModelLayout::of(model)),
         names_of_state_(StateNames::of(model, job)),
         job_(job) {
     for (const NamedTensor& named : all_tensors(model)) names_.insert(named.name);
     for (const auto& [name, tensor] : apart_tensors(model)) {
       const bool counts = tensor.scalar_type() == torch::kInt64;
-      apart_[name] = {.dtype = counts ? SafetensorsDtype::i64 : SafetensorsDtype::f32,
-                      .shape = tensor.sizes().vec()};
+      apart_[name] = {
+          .dtype = counts ? checkpoint::SafetensorsDtype::i64 : checkpoint::SafetensorsDtype::f32,
+          .shape = tensor.sizes().vec()};
     }
   }
 
@@ -55,7 +57,7 @@ class TrainingLoader {
   }
 
   /// What a worker that is not the chief has.
-  std::optional<TrainingState> load_part(const WorkerPlace& place) {
+  std::optional<tensor::TrainingState> load_part(const WorkerPlace& place) {
     const bool as_before = place.world == saved_workers();
     if (as_before && is_same_way() && checkpoint_.has(worker_file_name(place.rank))) {
       return read_part(place.rank);
@@ -70,7 +72,7 @@ class TrainingLoader {
   void load_chiefs() {
     if (text_.step != checkpoint_.step()) {
       fail(ErrorCode::corrupt, "the checkpoint {} is of step {}, but its {} says {}",
-           checkpoint_.path().string(), checkpoint_.step(), kStateName, text_.step);
+           checkpoint_.path().string(), checkpoint_.step(), checkpoint::kStateName, text_.step);
     }
     loaded_.state.step = text_.step;
     loaded_.state.work = text_.work;
@@ -97,8 +99,8 @@ class TrainingLoader {
   }
 
   /// As with the chief's: what another optimizer kept is of no use.
-  TrainingState read_part(int rank) const {
-    TrainingState state = read_worker_file(checkpoint_, rank, names_of_state_);
+  tensor::TrainingState read_part(int rank) const {
+    tensor::TrainingState state = read_worker_file(checkpoint_, rank, names_of_state_);
     // Where nobody waits, others have saved later than the chief, and heard of more pieces done:
     // which of these are in somebody's saved model is not known, so all of them are made again.
     state.step = text_.step;
@@ -112,8 +114,9 @@ class TrainingLoader {
 
   /// What falls to a worker where there are more or fewer than wrote the checkpoint. It takes
   /// everybody's file to know.
-  TrainingState dealt(const WorkerPlace& place, TrainingState chiefs) const {
-    DealtState dealt({.rank = place.rank, .world = place.world, .saved = saved_workers()});
+  tensor::TrainingState dealt(const WorkerPlace& place, tensor::TrainingState chiefs) const {
+    strategy::DealtState dealt(
+        {.rank = place.rank, .world = place.world, .saved = saved_workers()});
     dealt.add(0, std::move(chiefs));
     for (int rank = 1; rank < saved_workers(); ++rank) {
       dealt.add(rank, read_part(rank));
@@ -126,14 +129,15 @@ class TrainingLoader {
          checkpoint_.path().string(), how);
   }
 
-  using Stored = std::vector<StoredTensor>;
+  using Stored = std::vector<checkpoint::StoredTensor>;
 
   /// That there is a tensor for every entry of the layout, by the name that `name_of` gives it.
   template <class NameOf>
-  void check_entries(const Stored& tensors, const FlatLayout& layout, const NameOf& name_of) const {
-    for (const FlatEntry& entry : layout.entries) {
+  void check_entries(const Stored& tensors, const tensor::FlatLayout& layout,
+                     const NameOf& name_of) const {
+    for (const tensor::FlatEntry& entry : layout.entries) {
       const std::string name = name_of(entry);
-      const auto stored = std::ranges::find(tensors, name, &StoredTensor::name);
+      const auto stored = std::ranges::find(tensors, name, &checkpoint::StoredTensor::name);
       if (stored == tensors.end()) {
         fail_other_model(fmt::format("it has no tensor \"{}\" of shape [{}]", name,
                                      fmt::join(entry.shape, ", ")));
@@ -146,7 +150,7 @@ class TrainingLoader {
   }
 
   void check_names(const Stored& tensors) const {
-    for (const StoredTensor& stored : tensors) {
+    for (const checkpoint::StoredTensor& stored : tensors) {
       if (names_.contains(stored.name)) continue;
       fail_other_model(fmt::format("its tensor \"{}\" of shape [{}] is not in this job's model",
                                    excerpt(stored.name), listed(stored.shape)));
@@ -155,7 +159,7 @@ class TrainingLoader {
 
   /// Of a file with as many tensors for every one of the model. A multiple of what the names need,
   /// so that the file of another model can still be told what is wrong with it.
-  SafetensorsExpectation expected(std::size_t copies) const {
+  checkpoint::SafetensorsExpectation expected(std::size_t copies) const {
     constexpr std::uint64_t kLeast = 1 << 20, kBesideName = 256, kPerByte = 8, kGenerous = 16;
     std::uint64_t bytes = 0;
     for (const std::string& name : names_) bytes += kBesideName + kPerByte * name.size();
@@ -163,15 +167,15 @@ class TrainingLoader {
   }
 
   void load_model() {
-    const auto by_name = [](const FlatEntry& entry) { return entry.name; };
-    SafetensorsExpectation wanted = expected(1);
+    const auto by_name = [](const tensor::FlatEntry& entry) { return entry.name; };
+    checkpoint::SafetensorsExpectation wanted = expected(1);
     wanted.check = [&](const Stored& tensors) {
       check_entries(tensors, layout_.parameters, by_name);
       check_entries(tensors, layout_.buffers, by_name);
       check_names(tensors);
       check_apart(tensors);
     };
-    const SafetensorsFile file = checkpoint_.tensors(kModelFile, wanted);
+    const checkpoint::SafetensorsFile file = checkpoint_.tensors(kModelFile, wanted);
     loaded_.state.parameters = floats_of(file, layout_.parameters, by_name);
     loaded_.state.buffers = floats_of(file, layout_.buffers, by_name);
     load_apart(file);
@@ -179,7 +183,7 @@ class TrainingLoader {
 
   /// Frozen tensors and counters have the model's type and shape; some may be missing.
   void check_apart(const Stored& tensors) const {
-    for (const StoredTensor& stored : tensors) {
+    for (const checkpoint::StoredTensor& stored : tensors) {
       const auto found = apart_.find(stored.name);
       if (found == apart_.end()) continue;
       if (found->second.dtype == stored.dtype && found->second.shape == stored.shape) continue;
@@ -190,10 +194,10 @@ class TrainingLoader {
     }
   }
 
-  void load_apart(const SafetensorsFile& file) {
-    for (const StoredTensor& stored : file.tensors()) {
+  void load_apart(const checkpoint::SafetensorsFile& file) {
+    for (const checkpoint::StoredTensor& stored : file.tensors()) {
       if (!apart_.contains(stored.name)) continue;
-      if (stored.dtype == SafetensorsDtype::i64) {
+      if (stored.dtype == checkpoint::SafetensorsDtype::i64) {
         loaded_.state.apart[stored.name] = file.integers(stored.name);
       } else {
         const auto values = file.floats(stored.name);
@@ -204,7 +208,8 @@ class TrainingLoader {
 
   /// What the optimizer keeps; nothing of another one, whose slots mean something else.
   void load_slots() {
-    const std::vector<std::string> wanted = make_optimizer(job_.train.optimizer)->slots();
+    const std::vector<std::string> wanted =
+        optimizer::make_optimizer(job_.train.optimizer)->slots();
     if (text_.optimizer != job_.train.optimizer.kind || text_.slots != wanted) {
       loaded_.notes.push_back(fmt::format(
           "the checkpoint was written with the optimizer {} (it keeps: {}); this job's {} (it "
@@ -215,9 +220,9 @@ class TrainingLoader {
     }
     loaded_.state.updates = text_.updates;
     const auto named_in = [](const std::string& slot) {
-      return [slot](const FlatEntry& entry) { return slot_tensor(slot, entry.name); };
+      return [slot](const tensor::FlatEntry& entry) { return slot_tensor(slot, entry.name); };
     };
-    SafetensorsExpectation slots = expected(wanted.size());
+    checkpoint::SafetensorsExpectation slots = expected(wanted.size());
     slots.check = [&](const Stored& tensors) {
       if (tensors.empty()) return;
       for (const std::string& slot : wanted) {
@@ -225,7 +230,7 @@ class TrainingLoader {
       }
       check_floats(tensors, wanted.size() * layout_.parameters.size);
     };
-    const SafetensorsFile file = checkpoint_.tensors(kOptimizerFile, slots);
+    const checkpoint::SafetensorsFile file = checkpoint_.tensors(kOptimizerFile, slots);
     if (file.tensors().empty()) return;
     for (const std::string& slot : wanted) {
       loaded_.state.slots.push_back(floats_of(file, layout_.parameters, named_in(slot)));
@@ -248,7 +253,7 @@ class TrainingLoader {
   /// What only the chief had: leftovers of compression, a velocity of its own.
   void load_own() {
     if (!is_same_way() || !checkpoint_.has(worker_file_name(0))) return;
-    TrainingState own = read_worker_file(checkpoint_, 0, names_of_state_);
+    tensor::TrainingState own = read_worker_file(checkpoint_, 0, names_of_state_);
     if (own.own.empty() && own.link.empty()) {
       loaded_.notes.push_back(fmt::format(
           "the checkpoint's {} does not say what it means: it is left out", worker_file_name(0)));
@@ -272,14 +277,14 @@ class TrainingLoader {
                   "it goes on with other data");
   }
 
-  const Checkpoint& checkpoint_;
+  const checkpoint::Checkpoint& checkpoint_;
   const CheckpointText text_;
-  const ModelLayout layout_;
+  const tensor::ModelLayout layout_;
   const StateNames names_of_state_;
   const Job& job_;
   std::set<std::string> names_;
   struct Apart {
-    SafetensorsDtype dtype;
+    checkpoint::SafetensorsDtype dtype;
     std::vector<std::int64_t> shape;
   };
   std::map<std::string, Apart> apart_;  // Tensors that stand in no layout.
@@ -288,19 +293,20 @@ class TrainingLoader {
 
 }  // namespace
 
-LoadedTraining load_training(const Checkpoint& checkpoint, Model& model, const Job& job,
+LoadedTraining load_training(const checkpoint::Checkpoint& checkpoint, Model& model, const Job& job,
                              std::int64_t samples, const WorkerPlace& place) {
   return TrainingLoader(checkpoint, model, job).load(samples, place);
 }
 
-int saved_workers(const Checkpoint& checkpoint) {
-  const auto path = checkpoint.path() / kStateName;
+int saved_workers(const checkpoint::Checkpoint& checkpoint) {
+  const auto path = checkpoint.path() / checkpoint::kStateName;
   return static_cast<int>(parse_checkpoint_text(checkpoint.state(), path).workers);
 }
 
-std::optional<TrainingState> load_worker_part(const Checkpoint& checkpoint, Model& model,
-                                              const Job& job, const WorkerPlace& place) {
+std::optional<tensor::TrainingState> load_worker_part(const checkpoint::Checkpoint& checkpoint,
+                                                      Model& model, const Job& job,
+                                                      const WorkerPlace& place) {
   return TrainingLoader(checkpoint, model, job).load_part(place);
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -23,11 +23,11 @@
 //
 // "The same way" is: the same strategy and compression.
 
-namespace cohort {
+namespace cohort::training {
 
 /// What load_training() gives.
 struct LoadedTraining {
-  TrainingState state = {};
+  tensor::TrainingState state = {};
   std::vector<std::string> notes = {};  ///< A sentence for everything that is not as it was.
 };
 
@@ -39,16 +39,17 @@ struct WorkerPlace {
 
 /// The state of a checkpoint for this model and job, whatever strategy, number of workers and
 /// optimizer wrote it. Throws Error(invalid) naming the tensor where it is of another model.
-LoadedTraining load_training(const Checkpoint& checkpoint, Model& model, const Job& job,
+LoadedTraining load_training(const checkpoint::Checkpoint& checkpoint, Model& model, const Job& job,
                              std::int64_t samples, const WorkerPlace& place = {});
 
 /// How many workers wrote it.
-int saved_workers(const Checkpoint& checkpoint);
+int saved_workers(const checkpoint::Checkpoint& checkpoint);
 
 /// What a worker other than the chief goes on from, beside that: its own state, or where there were
 /// more or fewer workers what falls to it (DealtState). Nothing where the checkpoint has only the
 /// chief's, or was written by another way of training.
-std::optional<TrainingState> load_worker_part(const Checkpoint& checkpoint, Model& model,
-                                              const Job& job, const WorkerPlace& place);
+std::optional<tensor::TrainingState> load_worker_part(const checkpoint::Checkpoint& checkpoint,
+                                                      Model& model, const Job& job,
+                                                      const WorkerPlace& place);
 
-}  // namespace cohort
+}  // namespace cohort::training

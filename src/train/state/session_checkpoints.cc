@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "kinds/strategy_table.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 /// Not 0.
@@ -18,8 +18,8 @@ std::int64_t random_token() {
 
 }  // namespace
 
-SessionCheckpoints::SessionCheckpoints(WorkerLife& life, const View& view, Strategy& strategy,
-                                       Model& model)
+SessionCheckpoints::SessionCheckpoints(WorkerLife& life, const cluster::View& view,
+                                       strategy::Strategy& strategy, Model& model)
     : life_(life),
       view_(view),
       strategy_(strategy),
@@ -45,7 +45,7 @@ SessionCheckpoints::Way SessionCheckpoints::agree() {
     }
     return Way::alone;
   }
-  const bool handed_out = way_of(life_.run.job.strategy).traits.hands_out_work;
+  const bool handed_out = kinds::way_of(life_.run.job.strategy).traits.hands_out_work;
   return handed_out ? Way::asked : Way::agreed;
 }
 
@@ -57,7 +57,7 @@ bool SessionCheckpoints::is_due(std::int64_t step) {
   return writes() && life_.checkpoints->due(step);
 }
 
-void SessionCheckpoints::after_step(std::int64_t step, const StepOutcome& outcome) {
+void SessionCheckpoints::after_step(std::int64_t step, const strategy::StepOutcome& outcome) {
   if (way_ == Way::asked && !is_chief()) return answer();
   const bool saves = way_ == Way::agreed ? outcome.save : is_due(step);
   if (saves) save_in_background();
@@ -114,34 +114,34 @@ void SessionCheckpoints::save_part_now() {
 }
 
 ChiefCheckpoints::Fill SessionCheckpoints::chiefs_fill() {
-  return [this](TrainingState& state) { strategy_.save_state(state); };
+  return [this](tensor::TrainingState& state) { strategy_.save_state(state); };
 }
 
 WorkerParts::Fill SessionCheckpoints::own_fill() {
-  return [this](TrainingState& state) { strategy_.save_own_state(state); };
+  return [this](tensor::TrainingState& state) { strategy_.save_own_state(state); };
 }
 
 CheckpointPlace SessionCheckpoints::place() const {
   return {.samples = life_.run.data.train->size(), .workers = view_.world()};
 }
 
-JointCheckpoint SessionCheckpoints::joint(std::uint32_t number) const {
+checkpoint::JointCheckpoint SessionCheckpoints::joint(std::uint32_t number) const {
   return {.folder = life_.run.run_dir / "checkpoints",
           .attempt = {.generation = view_.generation, .token = token_, .number = number}};
 }
 
 /// Somebody of the group is not there any more.
 bool SessionCheckpoints::is_incomplete() const {
-  const ControlBlock& control = life_.run.control;
+  const launch::ControlBlock& control = life_.run.control;
   return control.has_lost(view_.generation) || control.is_broken(view_.generation);
 }
 
-OtherParts SessionCheckpoints::nobody() const {
+checkpoint::OtherParts SessionCheckpoints::nobody() const {
   return {.attempt = {.generation = view_.generation}};
 }
 
-OtherParts SessionCheckpoints::others() const {
-  OtherParts others = nobody();
+checkpoint::OtherParts SessionCheckpoints::others() const {
+  checkpoint::OtherParts others = nobody();
   if (!is_joint()) return others;
   others.attempt = joint(number_).attempt;
   for (int rank = 1; rank < view_.world(); ++rank) others.tasks.push_back(rank);
@@ -152,4 +152,4 @@ OtherParts SessionCheckpoints::others() const {
   return others;
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -8,7 +8,7 @@
 #include "train/state/checkpoint_writers.h"
 #include "train/worker_life.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// One worker's side of the checkpoints of one group of workers: when one is due, and who writes
 /// what of it. Three ways:
@@ -41,7 +41,8 @@ namespace cohort {
 class SessionCheckpoints {
  public:
   /// All workers of the group make theirs together; `strategy` and `model` must outlive it.
-  SessionCheckpoints(WorkerLife& life, const View& view, Strategy& strategy, Model& model);
+  SessionCheckpoints(WorkerLife& life, const cluster::View& view, strategy::Strategy& strategy,
+                     Model& model);
 
   /// Before the step that brings the training to `step`: whether this worker's vote asks for a
   /// checkpoint of it.
@@ -51,7 +52,7 @@ class SessionCheckpoints {
   bool is_due(std::int64_t step);
 
   /// After a step that nobody stopped at.
-  void after_step(std::int64_t step, const StepOutcome& outcome);
+  void after_step(std::int64_t step, const strategy::StepOutcome& outcome);
 
   /// After Strategy::meet(): whoever was asked and has not answered does.
   void after_meet();
@@ -73,9 +74,9 @@ class SessionCheckpoints {
   Way agree();
   CheckpointPlace place() const;
   bool is_incomplete() const;
-  OtherParts nobody() const;
-  OtherParts others() const;
-  JointCheckpoint joint(std::uint32_t number) const;
+  checkpoint::OtherParts nobody() const;
+  checkpoint::OtherParts others() const;
+  checkpoint::JointCheckpoint joint(std::uint32_t number) const;
   void save_in_background();
   void save_part();
   void save_part_now();
@@ -84,8 +85,8 @@ class SessionCheckpoints {
   void answer();
 
   WorkerLife& life_;
-  const View view_;
-  Strategy& strategy_;
+  const cluster::View view_;
+  strategy::Strategy& strategy_;
   Model& model_;
   const int rank_;
   std::uint32_t token_ = 0;  // Of this group: nobody else's parts have it.
@@ -93,4 +94,4 @@ class SessionCheckpoints {
   std::uint32_t number_ = 0;  // Of the last checkpoint that was begun: the same on all workers.
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -9,24 +9,26 @@
 #include "train/state/load_training.h"
 #include "train/state/worker_file.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<Checkpoint> newest_in(const fs::path& folder, std::vector<std::string>& notes,
-                                    std::uint64_t most_bytes = kAnySize) {
-  CheckpointFolder::Newest newest = CheckpointFolder(folder).newest(most_bytes);
+std::optional<checkpoint::Checkpoint> newest_in(const fs::path& folder,
+                                                std::vector<std::string>& notes,
+                                                std::uint64_t most_bytes = checkpoint::kAnySize) {
+  checkpoint::CheckpointFolder::Newest newest =
+      checkpoint::CheckpointFolder(folder).newest(most_bytes);
   notes.insert(notes.end(), newest.notes.begin(), newest.notes.end());
   return std::move(newest.checkpoint);
 }
 
 }  // namespace
 
-std::optional<TrainingState> state_from_disk(const WorkerRun& run, const View& view,
-                                             fs::path& from) {
+std::optional<tensor::TrainingState> state_from_disk(const WorkerRun& run,
+                                                     const cluster::View& view, fs::path& from) {
   std::vector<std::string> notes;
-  std::optional<Checkpoint> checkpoint;
+  std::optional<checkpoint::Checkpoint> checkpoint;
   if (view.generation > 1 && !run.run_dir.empty()) {
     checkpoint = newest_in(run.run_dir / "checkpoints", notes);
   }
@@ -34,7 +36,7 @@ std::optional<TrainingState> state_from_disk(const WorkerRun& run, const View& v
   for (const std::string& note : notes) log_warn("{}", note);
   if (!checkpoint) return std::nullopt;
   from = fs::absolute(checkpoint->path());
-  const auto model = make_model(run.job.model, run.data.spec, run.job.seed);
+  const auto model = model::make_model(run.job.model, run.data.spec, run.job.seed);
   LoadedTraining loaded = load_training(*checkpoint, *model, run.job, run.data.train->size(),
                                         {.rank = 0, .world = view.world()});
   for (const std::string& note : loaded.notes) log_warn("{}", note);
@@ -42,17 +44,17 @@ std::optional<TrainingState> state_from_disk(const WorkerRun& run, const View& v
   return std::move(loaded.state);
 }
 
-std::optional<TrainingState> part_from_disk(const WorkerRun& run, const WorkerPlace& place,
-                                            const fs::path& from) {
+std::optional<tensor::TrainingState> part_from_disk(const WorkerRun& run, const WorkerPlace& place,
+                                                    const fs::path& from) {
   try {
-    const auto model = make_model(run.job.model, run.data.spec, run.job.seed);
+    const auto model = model::make_model(run.job.model, run.data.spec, run.job.seed);
     // Usually it is only its own file that it needs, and reads.
     const std::string own = worker_file_name(place.rank);
-    const Checkpoint few(from, [&](const std::string& name) { return name == own; });
+    const checkpoint::Checkpoint few(from, [&](const std::string& name) { return name == own; });
     if (saved_workers(few) == place.world) {
       return load_worker_part(few, *model, run.job, place);
     }
-    return load_worker_part(Checkpoint(from), *model, run.job, place);
+    return load_worker_part(checkpoint::Checkpoint(from), *model, run.job, place);
   } catch (const Error& error) {
     const bool out_of_reach = run.run_dir.empty() && !fs::exists(from);
     if (error.code() != ErrorCode::not_found || !out_of_reach) throw;
@@ -73,7 +75,7 @@ fs::path find_checkpoint(const std::string& resume, const fs::path& run_dir,
   const fs::path named = automatic ? run_dir : fs::path(resume);
   if (fs::exists(named / "manifest.json")) {
     notes.push_back(fmt::format("going on from {}", named.string()));
-    return Checkpoint(named, most_bytes).path();
+    return checkpoint::Checkpoint(named, most_bytes).path();
   }
   const auto newest = newest_in(named / "checkpoints", notes, most_bytes);
   if (newest) {
@@ -82,7 +84,7 @@ fs::path find_checkpoint(const std::string& resume, const fs::path& run_dir,
     return newest->path();
   }
   // Starting anew would in time remove what may only be unreadable now.
-  if (!automatic || !CheckpointFolder(named / "checkpoints").all().empty()) {
+  if (!automatic || !checkpoint::CheckpointFolder(named / "checkpoints").all().empty()) {
     fail(ErrorCode::not_found, "--resume {}: there is no whole checkpoint in {}{}{}", resume,
          named.string(), notes.empty() ? "" : ". ", fmt::join(notes, " "));
   }
@@ -91,4 +93,4 @@ fs::path find_checkpoint(const std::string& resume, const fs::path& run_dir,
   return {};
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

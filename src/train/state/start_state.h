@@ -11,18 +11,19 @@
 // (state_from_disk); and where it does, the other workers load their parts of the same one
 // (part_from_disk).
 
-namespace cohort {
+namespace cohort::training {
 
 /// What a chief starts from that has nothing itself: in the first group the checkpoint that the
 /// user named, if any; later, when everybody was lost, the newest one of this run. `from` becomes
 /// its path; it stays as it is where there is none. Throws Error where it is of another model.
-std::optional<TrainingState> state_from_disk(const WorkerRun& run, const View& view,
-                                             std::filesystem::path& from);
+std::optional<tensor::TrainingState> state_from_disk(const WorkerRun& run,
+                                                     const cluster::View& view,
+                                                     std::filesystem::path& from);
 
 /// What another worker goes on from, where the chief goes on from this checkpoint: its part.
 /// Nothing where there is none for it, or the folder is out of this host's reach.
-std::optional<TrainingState> part_from_disk(const WorkerRun& run, const WorkerPlace& place,
-                                            const std::filesystem::path& from);
+std::optional<tensor::TrainingState> part_from_disk(const WorkerRun& run, const WorkerPlace& place,
+                                                    const std::filesystem::path& from);
 
 /// The checkpoint that `--resume` means: with `auto` the newest of the run in `run_dir`, if there
 /// is any; otherwise that of the run, or the checkpoint, in the folder `resume`. Broken ones are
@@ -35,4 +36,4 @@ std::filesystem::path find_checkpoint(const std::string& resume,
 /// Far more than a checkpoint can have that is of use to a model of so many floats.
 std::uint64_t most_checkpoint_bytes(std::size_t model_floats);
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -8,7 +8,7 @@
 #include "train/state/checkpoint_text.h"
 #include "train/state/worker_file.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 void check_size(const char* what, std::size_t found, std::size_t wanted) {
@@ -26,27 +26,27 @@ std::vector<NamedTensor> all_tensors(Model& model) {
 }
 
 void TrainingSnapshot::describe(Model& model, const Job& job, const CheckpointPlace& place) {
-  const ModelLayout layout = ModelLayout::of(model);
-  slots_ = make_optimizer(job.train.optimizer)->slots();
+  const tensor::ModelLayout layout = tensor::ModelLayout::of(model);
+  slots_ = optimizer::make_optimizer(job.train.optimizer)->slots();
   check_sizes(layout, slots_.size());
   describe_tensors(model, layout);
   trained_ = layout.parameters.entries;
-  text_ =
-      to_json(CheckpointText{.step = state_.step,
-                             .cursor = cursor_after(state_.step, place.samples, job.train.batch),
-                             .work = state_.work,
-                             .updates = state_.updates,
-                             .seed = job.seed,
-                             .batch = job.train.batch,
-                             .samples = place.samples,
-                             .optimizer = job.train.optimizer.kind,
-                             .slots = slots_,
-                             .strategy = job.strategy.kind,
-                             .compression = job.strategy.compression.kind,
-                             .workers = place.workers});
+  text_ = to_json(
+      CheckpointText{.step = state_.step,
+                     .cursor = data::cursor_after(state_.step, place.samples, job.train.batch),
+                     .work = state_.work,
+                     .updates = state_.updates,
+                     .seed = job.seed,
+                     .batch = job.train.batch,
+                     .samples = place.samples,
+                     .optimizer = job.train.optimizer.kind,
+                     .slots = slots_,
+                     .strategy = job.strategy.kind,
+                     .compression = job.strategy.compression.kind,
+                     .workers = place.workers});
 }
 
-void TrainingSnapshot::check_sizes(const ModelLayout& layout, std::size_t slots) const {
+void TrainingSnapshot::check_sizes(const tensor::ModelLayout& layout, std::size_t slots) const {
   check_size("parameters", state_.parameters.size(), layout.parameters.size);
   check_size("buffers", state_.buffers.size(), layout.buffers.size);
   if (state_.slots.empty()) return;
@@ -61,12 +61,13 @@ void TrainingSnapshot::check_sizes(const ModelLayout& layout, std::size_t slots)
 
 // A tied weight stands once in the flat space, under its first name, and in the file under all of
 // them, each showing the same floats.
-void TrainingSnapshot::describe_tensors(Model& model, const ModelLayout& layout) {
+void TrainingSnapshot::describe_tensors(Model& model, const tensor::ModelLayout& layout) {
   using In = NamedPlace::In;
-  std::map<std::string, std::pair<In, const FlatEntry*>> flat;
-  for (const FlatEntry& entry : layout.parameters.entries)
+  std::map<std::string, std::pair<In, const tensor::FlatEntry*>> flat;
+  for (const tensor::FlatEntry& entry : layout.parameters.entries)
     flat[entry.name] = {In::parameters, &entry};
-  for (const FlatEntry& entry : layout.buffers.entries) flat[entry.name] = {In::buffers, &entry};
+  for (const tensor::FlatEntry& entry : layout.buffers.entries)
+    flat[entry.name] = {In::buffers, &entry};
 
   tensors_.clear();
   std::map<const c10::TensorImpl*, std::string> first_names;
@@ -89,7 +90,7 @@ void TrainingSnapshot::describe_tensors(Model& model, const ModelLayout& layout)
   }
 }
 
-TensorView TrainingSnapshot::view_of(const NamedPlace& tensor) const {
+checkpoint::TensorView TrainingSnapshot::view_of(const NamedPlace& tensor) const {
   if (tensor.in != NamedPlace::In::none) {
     const bool parameter = tensor.in == NamedPlace::In::parameters;
     const std::span<const float> all = parameter ? state_.parameters : state_.buffers;
@@ -101,20 +102,20 @@ TensorView TrainingSnapshot::view_of(const NamedPlace& tensor) const {
   return {tensor.name, tensor.shape, values_of<float>(tensor.apart)};
 }
 
-CheckpointContent::File TrainingSnapshot::model_file() const {
-  CheckpointContent::File file;
+checkpoint::CheckpointContent::File TrainingSnapshot::model_file() const {
+  checkpoint::CheckpointContent::File file;
   file.name = kModelFile;
   file.metadata = {{"format", "pt"}, {"step", std::to_string(state_.step)}};
   for (const NamedPlace& tensor : tensors_) file.tensors.push_back(view_of(tensor));
   return file;
 }
 
-CheckpointContent::File TrainingSnapshot::optimizer_file() const {
-  CheckpointContent::File file;
+checkpoint::CheckpointContent::File TrainingSnapshot::optimizer_file() const {
+  checkpoint::CheckpointContent::File file;
   file.name = kOptimizerFile;
   for (std::size_t slot = 0; slot < state_.slots.size(); ++slot) {
     const std::span<const float> values = state_.slots[slot];
-    for (const FlatEntry& entry : trained_) {
+    for (const tensor::FlatEntry& entry : trained_) {
       file.tensors.push_back({slot_tensor(slots_[slot], entry.name), entry.shape,
                               values.subspan(entry.offset, entry.count)});
     }
@@ -122,8 +123,8 @@ CheckpointContent::File TrainingSnapshot::optimizer_file() const {
   return file;
 }
 
-CheckpointContent TrainingSnapshot::content() const {
-  CheckpointContent content;
+checkpoint::CheckpointContent TrainingSnapshot::content() const {
+  checkpoint::CheckpointContent content;
   content.step = state_.step;
   content.files = {model_file(), optimizer_file()};
   if (!state_.own.empty() || !state_.link.empty()) {
@@ -133,4 +134,4 @@ CheckpointContent TrainingSnapshot::content() const {
   return content;
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -11,7 +11,7 @@
 #include "tensor/flat_space.h"
 #include "tensor/training_state.h"
 
-namespace cohort {
+namespace cohort::training {
 
 /// The files of a checkpoint that all workers have in common; docs/checkpoints.md describes them.
 /// Beside them stand state.json (checkpoint_text.h) and the files of single workers
@@ -45,14 +45,14 @@ struct CheckpointPlace {
 class TrainingSnapshot {
  public:
   /// To be filled by a strategy, then completed by describe(). Its memory is used again.
-  TrainingState& state() { return state_; }
+  tensor::TrainingState& state() { return state_; }
 
   /// Takes from the model what its training state does not have: names, shapes, what is not
   /// trained. Throws Error(invalid) where the state is not one of this model and optimizer.
   void describe(Model& model, const Job& job, const CheckpointPlace& place);
 
   /// docs/checkpoints.md describes the files. Shows values of this snapshot, and copies none.
-  CheckpointContent content() const;
+  checkpoint::CheckpointContent content() const;
 
  private:
   /// A tensor under one of its names (tied weights have several).
@@ -65,17 +65,17 @@ class TrainingSnapshot {
     torch::Tensor apart = {};  ///< What stands in neither: frozen parameters, counters.
   };
 
-  void describe_tensors(Model& model, const ModelLayout& layout);
-  void check_sizes(const ModelLayout& layout, std::size_t slots) const;
-  TensorView view_of(const NamedPlace& tensor) const;
-  CheckpointContent::File model_file() const;
-  CheckpointContent::File optimizer_file() const;
+  void describe_tensors(Model& model, const tensor::ModelLayout& layout);
+  void check_sizes(const tensor::ModelLayout& layout, std::size_t slots) const;
+  checkpoint::TensorView view_of(const NamedPlace& tensor) const;
+  checkpoint::CheckpointContent::File model_file() const;
+  checkpoint::CheckpointContent::File optimizer_file() const;
 
-  TrainingState state_;
+  tensor::TrainingState state_;
   std::vector<NamedPlace> tensors_;
-  std::vector<FlatEntry> trained_;
+  std::vector<tensor::FlatEntry> trained_;
   std::vector<std::string> slots_;
   std::string text_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -18,7 +18,7 @@
 #include "train/state/load_training.h"
 #include "train/state/worker_file.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 using testing::ElementsAre;
@@ -52,31 +52,31 @@ Job job_with(const std::string& optimizer) {
 }
 
 /// The only worker of a group.
-struct NobodyElse : Strategy {
-  FlatSpace& space() override { throw std::logic_error("there is none"); }
-  void begin_last_backward(const Vote&) override {}
-  StepOutcome finish_step(const UpdatePlan&) override { return {}; }
-  void sum_over_workers(Numbers) override {}
-  StrategyReport report() const override { return {}; }
+struct NobodyElse : strategy::Strategy {
+  tensor::FlatSpace& space() override { throw std::logic_error("there is none"); }
+  void begin_last_backward(const strategy::Vote&) override {}
+  strategy::StepOutcome finish_step(const strategy::UpdatePlan&) override { return {}; }
+  void sum_over_workers(collective::Numbers) override {}
+  strategy::StrategyReport report() const override { return {}; }
   bool all_carry() const override { return false; }
   std::int64_t first_step() const override { return 0; }
-  void save_state(TrainingState&) override {}
+  void save_state(tensor::TrainingState&) override {}
   void close() noexcept override {}
 };
 
 class CheckpointState : public testing::Test {
  protected:
   /// Every float a number of its own, padding zero.
-  static std::vector<float> numbered(const FlatLayout& layout, float first) {
+  static std::vector<float> numbered(const tensor::FlatLayout& layout, float first) {
     std::vector<float> floats(layout.size);
-    for (const FlatEntry& entry : layout.entries) {
+    for (const tensor::FlatEntry& entry : layout.entries) {
       for (std::size_t i = 0; i < entry.count; ++i) floats[entry.offset + i] = first++;
     }
     return floats;
   }
 
-  void fill(TrainingState& state, std::size_t slots) {
-    const ModelLayout layout = ModelLayout::of(*model_);
+  void fill(tensor::TrainingState& state, std::size_t slots) {
+    const tensor::ModelLayout layout = tensor::ModelLayout::of(*model_);
     state.step = 41;
     state.updates = 40;
     state.work.next = 84;
@@ -90,10 +90,11 @@ class CheckpointState : public testing::Test {
     }
   }
 
-  Checkpoint save(const Job& job, std::size_t slots) {
+  checkpoint::Checkpoint save(const Job& job, std::size_t slots) {
     fill(snapshot_.state(), slots);
     snapshot_.describe(*model_, job, {.samples = 70, .workers = 3});
-    return Checkpoint(CheckpointFolder(folder_.path()).write(snapshot_.content()));
+    return checkpoint::Checkpoint(
+        checkpoint::CheckpointFolder(folder_.path()).write(snapshot_.content()));
   }
 
   const TemporaryFolder folder_;
@@ -104,7 +105,7 @@ class CheckpointState : public testing::Test {
 TEST_F(CheckpointState, WhatWasSavedIsLoaded) {
   const Job job = job_with("adam");
   const auto loaded = load_training(save(job, 2), *model_, job, 70);
-  const TrainingState& saved = snapshot_.state();
+  const tensor::TrainingState& saved = snapshot_.state();
   EXPECT_THAT(loaded.notes, IsEmpty());
   EXPECT_EQ(loaded.state.step, 41);
   EXPECT_EQ(loaded.state.updates, 40);
@@ -126,10 +127,10 @@ TEST_F(CheckpointState, FrozenTensorsAndCountersAreRestored) {
   saved->fixed.fill_(-0.0);
   saved->norm->num_batches_tracked.fill_(5);
   model_ = wrap(saved);
-  const Checkpoint checkpoint = save(job, 2);
+  const checkpoint::Checkpoint checkpoint = save(job, 2);
   const auto net = std::make_shared<Net>();
   const auto model = wrap(net);
-  const TrainingState state = load_training(checkpoint, *model, job, 70).state;
+  const tensor::TrainingState state = load_training(checkpoint, *model, job, 70).state;
   EXPECT_THAT(state.apart, testing::SizeIs(2)) << "tied weights are the strategy's";
   NobodyElse alone;
   share_apart(*model, alone, &state, true);
@@ -140,7 +141,7 @@ TEST_F(CheckpointState, FrozenTensorsAndCountersAreRestored) {
 
 TEST_F(CheckpointState, AFrozenTensorOfAnotherShapeIsRefused) {
   const Job job = job_with("sgd");
-  const Checkpoint checkpoint = save(job, 0);
+  const checkpoint::Checkpoint checkpoint = save(job, 0);
   const auto net = std::make_shared<Net>(5, 3);
   EXPECT_THAT(
       [&] { load_training(checkpoint, *wrap(net), job, 70); },
@@ -150,16 +151,17 @@ TEST_F(CheckpointState, AFrozenTensorOfAnotherShapeIsRefused) {
 TEST_F(CheckpointState, EveryWorkersOwnStateIsReadAsItWasWritten) {
   Job job = job_with("adam");
   const StateNames names = StateNames::of(*model_, job);
-  TrainingState state;
+  tensor::TrainingState state;
   fill(state, 2);
   state.own = {.meaning = "mine", .floats = {{1, 2}, {}}, .doubles = {0.5}, .numbers = {7}};
   state.link = {.meaning = "ours", .floats = {{3}}, .doubles = {}, .numbers = {}};
-  const CheckpointContent::File file = worker_file(3, state, names);
-  CheckpointContent content;
+  const checkpoint::CheckpointContent::File file = worker_file(3, state, names);
+  checkpoint::CheckpointContent content;
   content.files = {file};
   content.state = "{}";
-  const Checkpoint checkpoint(CheckpointFolder(folder_.path()).write(content));
-  const TrainingState read = read_worker_file(checkpoint, 3, names);
+  const checkpoint::Checkpoint checkpoint(
+      checkpoint::CheckpointFolder(folder_.path()).write(content));
+  const tensor::TrainingState read = read_worker_file(checkpoint, 3, names);
   EXPECT_EQ(read.own, state.own);
   EXPECT_EQ(read.link, state.link);
   EXPECT_EQ(read.parameters, state.parameters);
@@ -173,22 +175,23 @@ TEST_F(CheckpointState, EveryWorkersOwnStateIsReadAsItWasWritten) {
 
 TEST_F(CheckpointState, AWorkersFileOfAnotherModelIsRefused) {
   const Job job = job_with("sgd");
-  TrainingState state;
+  tensor::TrainingState state;
   fill(state, 0);
-  CheckpointContent content;
+  checkpoint::CheckpointContent content;
   content.files = {worker_file(1, state, StateNames::of(*model_, job))};
   content.state = "{}";
-  const Checkpoint checkpoint(CheckpointFolder(folder_.path()).write(content));
+  const checkpoint::Checkpoint checkpoint(
+      checkpoint::CheckpointFolder(folder_.path()).write(content));
   const auto other = wrap(std::make_shared<Net>(6));
   EXPECT_THAT([&] { read_worker_file(checkpoint, 1, StateNames::of(*other, job)); },
               testing::ThrowsMessage<Error>(HasSubstr("worker-1.safetensors is of another model")));
 }
 
 TEST_F(CheckpointState, TheModelFileHasEveryTensorByTheModelsOwnNames) {
-  const Checkpoint checkpoint = save(job_with("sgd"), 0);
-  const SafetensorsFile file = checkpoint.tensors("model.safetensors");
+  const checkpoint::Checkpoint checkpoint = save(job_with("sgd"), 0);
+  const checkpoint::SafetensorsFile file = checkpoint.tensors("model.safetensors");
   std::vector<std::string> names;
-  for (const StoredTensor& tensor : file.tensors()) names.push_back(tensor.name);
+  for (const checkpoint::StoredTensor& tensor : file.tensors()) names.push_back(tensor.name);
   EXPECT_THAT(names, UnorderedElementsAre("first.weight", "first.bias", "norm.weight", "norm.bias",
                                           "tied", "fixed", "norm.running_mean", "norm.running_var",
                                           "norm.num_batches_tracked"));
@@ -201,10 +204,10 @@ TEST_F(CheckpointState, TheModelFileHasEveryTensorByTheModelsOwnNames) {
 TEST_F(CheckpointState, OptimizerSlotsAreNamedAfterTheirParameters) {
   Job job = job_with("sgd");
   job.train.optimizer.momentum = 0.9;
-  const Checkpoint checkpoint = save(job, 1);
-  const SafetensorsFile file = checkpoint.tensors("optimizer.safetensors");
+  const checkpoint::Checkpoint checkpoint = save(job, 1);
+  const checkpoint::SafetensorsFile file = checkpoint.tensors("optimizer.safetensors");
   std::vector<std::string> names;
-  for (const StoredTensor& tensor : file.tensors()) names.push_back(tensor.name);
+  for (const checkpoint::StoredTensor& tensor : file.tensors()) names.push_back(tensor.name);
   ASSERT_FALSE(names.empty());
   for (const std::string& name : names) EXPECT_THAT(name, testing::StartsWith("momentum/"));
   EXPECT_THAT(names, testing::Contains("momentum/norm.bias"));
@@ -270,7 +273,7 @@ TEST_F(CheckpointState, WhatOneWorkerHasIsForTheSameStrategyOnly) {
                            .floats = {{1, 2, 3}, {}, {4}},
                            .doubles = {0.1},
                            .numbers = {std::numeric_limits<std::int64_t>::min(), 7}};
-  const Checkpoint checkpoint = save(job, 0);
+  const checkpoint::Checkpoint checkpoint = save(job, 0);
   EXPECT_EQ(load_training(checkpoint, *model_, job, 70).state.own, snapshot_.state().own);
   EXPECT_TRUE(load_training(checkpoint, *model_, job_with("sgd"), 70).state.own.empty());
 }
@@ -280,16 +283,17 @@ TEST_F(CheckpointState, WhatDoesNotSayItsMeaningIsLeftOut) {
   fill(snapshot_.state(), 0);
   const Job job = job_with("sgd");
   snapshot_.describe(*model_, job, {.samples = 70, .workers = 3});
-  CheckpointContent content = snapshot_.content();
+  checkpoint::CheckpointContent content = snapshot_.content();
   content.files.back().metadata.clear();
-  const Checkpoint checkpoint(CheckpointFolder(folder_.path()).write(content));
+  const checkpoint::Checkpoint checkpoint(
+      checkpoint::CheckpointFolder(folder_.path()).write(content));
   const auto loaded = load_training(checkpoint, *model_, job, 70);
   EXPECT_TRUE(loaded.state.own.empty());
   EXPECT_THAT(loaded.notes, ElementsAre(HasSubstr("does not say what it means")));
 }
 
 /// What load_training says against a model.
-std::string objection(const Checkpoint& checkpoint, Model& model) {
+std::string objection(const checkpoint::Checkpoint& checkpoint, Model& model) {
   try {
     load_training(checkpoint, model, job_with("sgd"), 70);
   } catch (const Error& error) {
@@ -300,7 +304,7 @@ std::string objection(const Checkpoint& checkpoint, Model& model) {
 }
 
 TEST_F(CheckpointState, AnotherModelIsRefusedByTheNameOfTheTensor) {
-  const Checkpoint checkpoint = save(job_with("sgd"), 0);
+  const checkpoint::Checkpoint checkpoint = save(job_with("sgd"), 0);
   const auto wider = wrap(std::make_shared<Net>(6));
   EXPECT_THAT(objection(checkpoint, *wider),
               testing::AllOf(HasSubstr("tied"), HasSubstr("[5, 3]"), HasSubstr("[6, 3]"),
@@ -325,18 +329,19 @@ TEST_F(CheckpointState, TensorsOfTheOptimizerThatDoNotFitAreRefused) {
   const Job job = job_with("adam");
   fill(snapshot_.state(), 2);
   snapshot_.describe(*model_, job, {.samples = 70, .workers = 3});
-  const CheckpointContent right = snapshot_.content();
+  const checkpoint::CheckpointContent right = snapshot_.content();
   const std::vector<float> many(100'000, 1.0f);
-  const auto with = [&](const TensorView& tensor) {
-    CheckpointContent content = right;
+  const auto with = [&](const checkpoint::TensorView& tensor) {
+    checkpoint::CheckpointContent content = right;
     content.files[1].tensors[0] = tensor;
-    return Checkpoint(CheckpointFolder(folder_.path()).write(content));
+    return checkpoint::Checkpoint(checkpoint::CheckpointFolder(folder_.path()).write(content));
   };
   const std::string name = right.files[1].tensors[0].name;
-  for (const TensorView& wrong : {TensorView{name, {100'000}, std::span(many)},
-                                  TensorView{name, {1}, std::span(many).first(1)},
-                                  TensorView{"m/other", {2}, std::span(many).first(2)}}) {
-    const Checkpoint checkpoint = with(wrong);
+  for (const checkpoint::TensorView& wrong :
+       {checkpoint::TensorView{name, {100'000}, std::span(many)},
+        checkpoint::TensorView{name, {1}, std::span(many).first(1)},
+        checkpoint::TensorView{"m/other", {2}, std::span(many).first(2)}}) {
+    const checkpoint::Checkpoint checkpoint = with(wrong);
     EXPECT_THROW(load_training(checkpoint, *model_, job, 70), Error) << wrong.name;
   }
 }
@@ -345,16 +350,17 @@ TEST_F(CheckpointState, MoreFloatsThanThereIsUseForAreNotRead) {
   Job job = job_with("sgd");
   const std::vector<float> many(3 << 20);
   snapshot_.state().own = {.meaning = "a rest", .floats = {many}};
-  const Checkpoint checkpoint = save(job, 0);
+  const checkpoint::Checkpoint checkpoint = save(job, 0);
   EXPECT_THAT(objection(checkpoint, *model_), HasSubstr("3145728 floats"));
 }
 
 TEST_F(CheckpointState, AStateOfAnotherStepThanItsManifestIsRefused) {
   fill(snapshot_.state(), 0);
   snapshot_.describe(*model_, job_with("sgd"), {.samples = 70, .workers = 3});
-  CheckpointContent content = snapshot_.content();
+  checkpoint::CheckpointContent content = snapshot_.content();
   content.step = 7;
-  const Checkpoint checkpoint(CheckpointFolder(folder_.path()).write(content));
+  const checkpoint::Checkpoint checkpoint(
+      checkpoint::CheckpointFolder(folder_.path()).write(content));
   EXPECT_THROW(load_training(checkpoint, *model_, job_with("sgd"), 70), Error);
 }
 
@@ -367,4 +373,4 @@ TEST_F(CheckpointState, AStateThatDoesNotFitTheModelIsNotWritten) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::training

@@ -6,7 +6,7 @@
 #include "optimizer/optimizer.h"
 #include "train/state/checkpoint_text.h"
 
-namespace cohort {
+namespace cohort::training {
 namespace {
 
 constexpr const char* kText = "state";
@@ -29,7 +29,8 @@ const MemoryNames& link_names() {
   return names;
 }
 
-void add_memory(const OwnMemory& memory, const MemoryNames& names, CheckpointContent::File& file) {
+void add_memory(const tensor::OwnMemory& memory, const MemoryNames& names,
+                checkpoint::CheckpointContent::File& file) {
   if (memory.empty()) return;
   file.metadata[names.meaning] = memory.meaning;
   const auto add = [&](const std::string& name, auto values) {
@@ -42,14 +43,15 @@ void add_memory(const OwnMemory& memory, const MemoryNames& names, CheckpointCon
   }
 }
 
-OwnMemory memory_in(const SafetensorsFile& file, const MemoryNames& names) {
+tensor::OwnMemory memory_in(const checkpoint::SafetensorsFile& file, const MemoryNames& names) {
   const auto meaning = file.metadata().find(names.meaning);
   if (meaning == file.metadata().end() || meaning->second.empty()) return {};
-  OwnMemory memory{.meaning = meaning->second,
-                   .doubles = file.doubles(names.doubles),
-                   .numbers = file.integers(names.numbers)};
+  tensor::OwnMemory memory{.meaning = meaning->second,
+                           .doubles = file.doubles(names.doubles),
+                           .numbers = file.integers(names.numbers)};
   const auto has = [&](const std::string& name) {
-    return std::ranges::find(file.tensors(), name, &StoredTensor::name) != file.tensors().end();
+    return std::ranges::find(file.tensors(), name, &checkpoint::StoredTensor::name) !=
+           file.tensors().end();
   };
   for (std::size_t i = 0; has(names.prefix + std::to_string(i)); ++i) {
     const auto values = file.floats(names.prefix + std::to_string(i));
@@ -66,31 +68,31 @@ std::string slot_prefix(const std::string& slot) {
   return "slot/" + slot + "/";
 }
 
-void add_flat(const std::string& prefix, const FlatLayout& layout, std::span<const float> values,
-              CheckpointContent::File& file) {
+void add_flat(const std::string& prefix, const tensor::FlatLayout& layout,
+              std::span<const float> values, checkpoint::CheckpointContent::File& file) {
   if (values.empty()) return;
   if (values.size() != layout.size) {
     fail(ErrorCode::invalid, "{} would have {} floats of {}*, but the model has {}", file.name,
          values.size(), prefix, layout.size);
   }
-  for (const FlatEntry& entry : layout.entries) {
+  for (const tensor::FlatEntry& entry : layout.entries) {
     file.tensors.push_back(
         {prefix + entry.name, entry.shape, values.subspan(entry.offset, entry.count)});
   }
 }
 
 /// Nothing where the file has none of them; all, where it has one.
-std::vector<float> flat_in(const SafetensorsFile& file, const std::string& prefix,
-                           const FlatLayout& layout, const std::string& path) {
-  const auto stored_as = [&](const FlatEntry& entry) {
-    return std::ranges::find(file.tensors(), prefix + entry.name, &StoredTensor::name);
+std::vector<float> flat_in(const checkpoint::SafetensorsFile& file, const std::string& prefix,
+                           const tensor::FlatLayout& layout, const std::string& path) {
+  const auto stored_as = [&](const tensor::FlatEntry& entry) {
+    return std::ranges::find(file.tensors(), prefix + entry.name, &checkpoint::StoredTensor::name);
   };
-  const auto is_there = [&](const FlatEntry& entry) {
+  const auto is_there = [&](const tensor::FlatEntry& entry) {
     return stored_as(entry) != file.tensors().end();
   };
   if (std::ranges::none_of(layout.entries, is_there)) return {};
   std::vector<float> floats(layout.size);
-  for (const FlatEntry& entry : layout.entries) {
+  for (const tensor::FlatEntry& entry : layout.entries) {
     if (!is_there(entry) || stored_as(entry)->shape != entry.shape) {
       fail(ErrorCode::invalid, "{} is of another model: it has no tensor \"{}{}\" of shape [{}]",
            path, prefix, entry.name, fmt::join(entry.shape, ", "));
@@ -105,8 +107,8 @@ std::vector<float> flat_in(const SafetensorsFile& file, const std::string& prefi
 std::uint64_t most_header_bytes(const StateNames& names) {
   constexpr std::uint64_t kLeast = 1 << 20, kBesideName = 256, kPerByte = 8, kGenerous = 4;
   std::uint64_t bytes = 0;
-  for (const FlatLayout* layout : {&names.layout.parameters, &names.layout.buffers}) {
-    for (const FlatEntry& entry : layout->entries) {
+  for (const tensor::FlatLayout* layout : {&names.layout.parameters, &names.layout.buffers}) {
+    for (const tensor::FlatEntry& entry : layout->entries) {
       bytes += kBesideName + kPerByte * entry.name.size();
     }
   }
@@ -114,7 +116,7 @@ std::uint64_t most_header_bytes(const StateNames& names) {
 }
 
 /// What workers keep of their own is of the size of the model, a few times.
-void check_bytes(const std::vector<StoredTensor>& tensors, std::size_t model,
+void check_bytes(const std::vector<checkpoint::StoredTensor>& tensors, std::size_t model,
                  const std::string& path) {
   constexpr std::size_t kOfOwn = 64, kLeast = 1 << 20;
   const std::size_t floats = (tensors.empty() ? 0 : tensors.back().end) / sizeof(float);
@@ -130,19 +132,21 @@ std::string worker_file_name(int rank) {
 }
 
 StateNames StateNames::of(Model& model, const Job& job) {
-  return {.layout = ModelLayout::of(model), .slots = make_optimizer(job.train.optimizer)->slots()};
+  return {.layout = tensor::ModelLayout::of(model),
+          .slots = optimizer::make_optimizer(job.train.optimizer)->slots()};
 }
 
-CheckpointContent::File chiefs_worker_file(const TrainingState& state) {
-  CheckpointContent::File file;
+checkpoint::CheckpointContent::File chiefs_worker_file(const tensor::TrainingState& state) {
+  checkpoint::CheckpointContent::File file;
   file.name = worker_file_name(0);
   add_memory(state.own, own_names(), file);
   add_memory(state.link, link_names(), file);
   return file;
 }
 
-CheckpointContent::File worker_file(int rank, const TrainingState& state, const StateNames& names) {
-  CheckpointContent::File file = chiefs_worker_file(state);
+checkpoint::CheckpointContent::File worker_file(int rank, const tensor::TrainingState& state,
+                                                const StateNames& names) {
+  checkpoint::CheckpointContent::File file = chiefs_worker_file(state);
   file.name = worker_file_name(rank);
   file.metadata[kText] =
       to_json(WorkerText{.step = state.step, .updates = state.updates, .work = state.work});
@@ -158,14 +162,15 @@ CheckpointContent::File worker_file(int rank, const TrainingState& state, const 
   return file;
 }
 
-TrainingState read_worker_file(const Checkpoint& checkpoint, int rank, const StateNames& names) {
+tensor::TrainingState read_worker_file(const checkpoint::Checkpoint& checkpoint, int rank,
+                                       const StateNames& names) {
   const std::string path = (checkpoint.path() / worker_file_name(rank)).string();
-  SafetensorsExpectation expected{.most_header_bytes = most_header_bytes(names)};
-  expected.check = [&](const std::vector<StoredTensor>& tensors) {
+  checkpoint::SafetensorsExpectation expected{.most_header_bytes = most_header_bytes(names)};
+  expected.check = [&](const std::vector<checkpoint::StoredTensor>& tensors) {
     check_bytes(tensors, names.layout.parameters.size + names.layout.buffers.size, path);
   };
-  const SafetensorsFile file = checkpoint.tensors(worker_file_name(rank), expected);
-  TrainingState state;
+  const checkpoint::SafetensorsFile file = checkpoint.tensors(worker_file_name(rank), expected);
+  tensor::TrainingState state;
   state.own = memory_in(file, own_names());
   state.link = memory_in(file, link_names());
   const auto text = file.metadata().find(kText);
@@ -184,4 +189,4 @@ TrainingState read_worker_file(const Checkpoint& checkpoint, int rank, const Sta
   return state;
 }
 
-}  // namespace cohort
+}  // namespace cohort::training

@@ -14,25 +14,27 @@
 // docs/checkpoints.md describes. The chief's has only what is in none of the files of all; another
 // worker's has its model, slots and counters too, where its strategy keeps its own.
 
-namespace cohort {
+namespace cohort::training {
 
 std::string worker_file_name(int rank);
 
 /// How the tensors of a worker's state are called.
 struct StateNames {
-  ModelLayout layout;
+  tensor::ModelLayout layout;
   std::vector<std::string> slots;  ///< Of the optimizer.
 
   static StateNames of(Model& model, const Job& job);
 };
 
 /// Shows values of `state`, and copies none. The chief's: without what other files have.
-CheckpointContent::File chiefs_worker_file(const TrainingState& state);
+checkpoint::CheckpointContent::File chiefs_worker_file(const tensor::TrainingState& state);
 /// Another worker's: all that it has. Throws Error(invalid) where it is not of these names.
-CheckpointContent::File worker_file(int rank, const TrainingState& state, const StateNames& names);
+checkpoint::CheckpointContent::File worker_file(int rank, const tensor::TrainingState& state,
+                                                const StateNames& names);
 
 /// What was written. Throws Error naming the file where it is of another model or far too large;
 /// sizes are looked at before values are read.
-TrainingState read_worker_file(const Checkpoint& checkpoint, int rank, const StateNames& names);
+tensor::TrainingState read_worker_file(const checkpoint::Checkpoint& checkpoint, int rank,
+                                       const StateNames& names);
 
-}  // namespace cohort
+}  // namespace cohort::training

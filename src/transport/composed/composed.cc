@@ -14,7 +14,7 @@
 #include "transport/rank_group.h"
 #include "transport/shm/shm.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 /// Knows which of the two transports has begun it.
@@ -153,7 +153,7 @@ class ComposedTransport : public Transport {
 class ComposedEngine : public Engine {
  public:
   /// Both know all ranks; `inside` sends only to those of this host.
-  ComposedEngine(const EngineOptions& options, Peers peers, std::unique_ptr<Store> store,
+  ComposedEngine(const EngineOptions& options, Peers peers, std::unique_ptr<cluster::Store> store,
                  Deadline deadline)
       : options_(options),
         peers_(std::move(peers)),
@@ -185,13 +185,14 @@ class ComposedEngine : public Engine {
     options.rank = group.rank();
     options.world = group.world();
     return std::make_unique<ComposedEngine>(
-        options, peers, std::make_unique<PrefixStore>(*store_, keys_.next(group)), deadline);
+        options, peers, std::make_unique<cluster::PrefixStore>(*store_, keys_.next(group)),
+        deadline);
   }
 
  private:
   EngineOptions options_;
   Peers peers_;
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<cluster::Store> store_;
   std::unique_ptr<Engine> inside_;
   std::unique_ptr<Engine> outside_;
   GroupKeys keys_;  // Of the composed groups alone; the two engines count theirs.
@@ -200,9 +201,9 @@ class ComposedEngine : public Engine {
 }  // namespace
 
 std::unique_ptr<Engine> make_composed_engine(const EngineOptions& options, const Peers& peers,
-                                             Store& store, Deadline deadline) {
+                                             cluster::Store& store, Deadline deadline) {
   return std::make_unique<ComposedEngine>(
-      options, peers, std::make_unique<PrefixStore>(store, "composed/"), deadline);
+      options, peers, std::make_unique<cluster::PrefixStore>(store, "composed/"), deadline);
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -2,7 +2,7 @@
 
 #include "transport/engine_table.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// The door of this folder: shared memory inside every host and TCP between hosts, at once.
 ///
@@ -19,6 +19,6 @@ namespace cohort {
 /// inside the hosts and then between them makes these two kinds of groups, or one schedule for all
 /// (collective/algorithms.h). See EngineRow.
 std::unique_ptr<Engine> make_composed_engine(const EngineOptions& options, const Peers& peers,
-                                             Store& store, Deadline deadline);
+                                             cluster::Store& store, Deadline deadline);
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -8,7 +8,7 @@
 #include "transport/engine_table.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// The door of this folder: messages by TCP, through libgloo, between processes anywhere.
 ///
@@ -31,11 +31,11 @@ struct GlooOptions {
 ///
 /// A send completes when the peer has started the matching receive. libgloo closes the connections
 /// to all peers when one operation times out, so after a timeout every call throws it again.
-std::unique_ptr<Transport> make_gloo_transport(int rank, int size, Store& store,
+std::unique_ptr<Transport> make_gloo_transport(int rank, int size, cluster::Store& store,
                                                const GlooOptions& options = {});
 
 /// TCP between all ranks. See EngineRow. A group is a mesh of its own: its ranks connect again.
 std::unique_ptr<Engine> make_gloo_engine(const EngineOptions& options, const Peers& peers,
-                                         Store& store, Deadline deadline);
+                                         cluster::Store& store, Deadline deadline);
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -13,14 +13,14 @@
 #include "base/fail.h"
 #include "os/tcp_socket.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 using GlooContext = ::gloo::transport::Context;
 
 std::shared_ptr<::gloo::transport::Device> make_device(const std::string& bind_address) {
   // libgloo crashes on a name it cannot resolve, so the address is tried before.
-  const std::string address = own_address(listen_on(bind_address, 0));
+  const std::string address = os::own_address(os::listen_on(bind_address, 0));
   try {
     ::gloo::transport::tcp::attr attributes;
     attributes.hostname = address;
@@ -51,7 +51,7 @@ std::string address_key(const GlooOptions& options, int rank) {
 
 /// A rank has a listening address per peer. It publishes all of them, by the order of the ranks,
 /// in one value.
-void publish_addresses(GlooContext& context, Store& store, const GlooOptions& options) {
+void publish_addresses(GlooContext& context, cluster::Store& store, const GlooOptions& options) {
   std::string value;
   for (int peer = 0; peer < context.size; ++peer) {
     if (peer == context.rank) continue;
@@ -87,7 +87,8 @@ void connect_pair(GlooContext& context, int peer, const std::string& published, 
   }
 }
 
-std::string published_by(int peer, Store& store, const GlooOptions& options, Deadline deadline) {
+std::string published_by(int peer, cluster::Store& store, const GlooOptions& options,
+                         Deadline deadline) {
   try {
     return store.get(address_key(options, peer), deadline);
   } catch (const Error& error) {
@@ -99,7 +100,7 @@ std::string published_by(int peer, Store& store, const GlooOptions& options, Dea
 
 /// Returns when every rank is connected with every other. A rank that went away earlier would end
 /// those that are still connecting: libgloo does not catch its own error there.
-void wait_for_all(int size, Store& store, const GlooOptions& options, Deadline deadline) {
+void wait_for_all(int size, cluster::Store& store, const GlooOptions& options, Deadline deadline) {
   const std::string ready = options.key_prefix + "/ready";
   if (store.add(options.key_prefix + "/connected", 1) == size) store.set(ready, "yes");
   store.get(ready, deadline);
@@ -121,7 +122,7 @@ void abort_wait(::gloo::transport::UnboundBuffer* buffer) {
 
 }  // namespace
 
-std::shared_ptr<GlooContext> connect_gloo_mesh(int rank, int size, Store& store,
+std::shared_ptr<GlooContext> connect_gloo_mesh(int rank, int size, cluster::Store& store,
                                                const GlooOptions& options) {
   survive_broken_connections();
   const auto deadline = Deadline::in(options.connect_timeout);
@@ -208,4 +209,4 @@ void AwaitedBuffer::interrupt_now_and_then() {
   while (!end_.wait_for(lock, kTick, [this] { return ending_; })) abort_wait(buffer_);
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -14,7 +14,7 @@
 #include "cluster/store.h"
 #include "transport/gloo/gloo.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// One rank's connections through libgloo, and three guards that make them keep what a Transport
 /// promises:
@@ -33,7 +33,8 @@ namespace cohort {
 /// Connects this rank with every other one; the ranks exchange their addresses through the store.
 /// All ranks call it at about the same time. Returns once every rank is connected with every other.
 /// Throws Error naming the rank that could not be reached.
-std::shared_ptr<::gloo::transport::Context> connect_gloo_mesh(int rank, int size, Store& store,
+std::shared_ptr<::gloo::transport::Context> connect_gloo_mesh(int rank, int size,
+                                                              cluster::Store& store,
                                                               const GlooOptions& options);
 
 /// Makes it safe to close. Every rank starts a send of one byte to each peer, a *receipt*, which
@@ -115,4 +116,4 @@ class AwaitedBuffer {
   std::thread ticker_;  // Last: it uses what stands above.
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -5,7 +5,7 @@
 #include "cluster/store.h"
 #include "transport/rank_group.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 /// Nothing is connected before connect(): an engine is only options and a place in the store. Ranks
@@ -13,7 +13,8 @@ namespace {
 /// which is why all ranks must call connect() in the same order.
 class GlooEngine : public Engine {
  public:
-  GlooEngine(const EngineOptions& options, std::vector<int> hosts, std::unique_ptr<Store> store)
+  GlooEngine(const EngineOptions& options, std::vector<int> hosts,
+             std::unique_ptr<cluster::Store> store)
       : options_(options), hosts_(std::move(hosts)), store_(std::move(store)) {}
 
   std::string name() const override { return "gloo"; }
@@ -37,14 +38,15 @@ class GlooEngine : public Engine {
     EngineOptions options = options_;
     options.rank = group.rank();
     options.world = group.world();
-    return std::make_unique<GlooEngine>(options, group.hosts_among(hosts_),
-                                        std::make_unique<PrefixStore>(*store_, keys_.next(group)));
+    return std::make_unique<GlooEngine>(
+        options, group.hosts_among(hosts_),
+        std::make_unique<cluster::PrefixStore>(*store_, keys_.next(group)));
   }
 
  private:
   EngineOptions options_;
   std::vector<int> hosts_;
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<cluster::Store> store_;
   GroupKeys keys_;
   int connections_ = 0;  // How many connect() has made; all ranks count alike.
 };
@@ -52,9 +54,9 @@ class GlooEngine : public Engine {
 }  // namespace
 
 std::unique_ptr<Engine> make_gloo_engine(const EngineOptions& options, const Peers& peers,
-                                         Store& store, Deadline) {
+                                         cluster::Store& store, Deadline) {
   return std::make_unique<GlooEngine>(options, peers.hosts,
-                                      std::make_unique<PrefixStore>(store, ""));
+                                      std::make_unique<cluster::PrefixStore>(store, ""));
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

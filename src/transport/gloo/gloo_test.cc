@@ -9,13 +9,13 @@
 
 #include <future>
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 using ::testing::HasSubstr;
 
 TEST(Gloo, NamesTheRankThatNeverCame) {
-  MemoryStore store;
+  cluster::MemoryStore store;
   try {
     make_gloo_transport(0, 2, store, {.connect_timeout = std::chrono::milliseconds(50)});
     FAIL() << "connected with nobody";
@@ -27,7 +27,7 @@ TEST(Gloo, NamesTheRankThatNeverCame) {
 }
 
 TEST(Gloo, NamesAnAddressThatIsNotOfThisHost) {
-  MemoryStore store;
+  cluster::MemoryStore store;
   try {
     make_gloo_transport(0, 2, store, {.bind_address = "no-such-host.invalid"});
     FAIL() << "bound to another host";
@@ -38,7 +38,7 @@ TEST(Gloo, NamesAnAddressThatIsNotOfThisHost) {
 }
 
 TEST(Gloo, RefusesAddressesItCannotRead) {
-  MemoryStore store;
+  cluster::MemoryStore store;
   store.set("group/addresses/1", "");
   try {
     make_gloo_transport(0, 2, store, {.key_prefix = "group"});
@@ -49,7 +49,7 @@ TEST(Gloo, RefusesAddressesItCannotRead) {
 }
 
 TEST(Gloo, GroupsOfOneStoreAreKeptApartByTheirPrefix) {
-  MemoryStore store;
+  cluster::MemoryStore store;
   for (const std::string prefix : {"first", "second"}) {
     const auto connect = [&](int rank) {
       return make_gloo_transport(rank, 2, store, {.key_prefix = prefix});
@@ -62,4 +62,4 @@ TEST(Gloo, GroupsOfOneStoreAreKeptApartByTheirPrefix) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::transport

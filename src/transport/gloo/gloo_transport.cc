@@ -15,7 +15,7 @@
 #include "base/fail.h"
 #include "transport/gloo/gloo_connections.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 /// Vocabulary. libgloo matches a send with a receive by *slot* and takes the receiver's word for
@@ -274,7 +274,7 @@ class GlooTransport : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_gloo_transport(int rank, int size, Store& store,
+std::unique_ptr<Transport> make_gloo_transport(int rank, int size, cluster::Store& store,
                                                const GlooOptions& options) {
   if (rank < 0 || rank >= size) {
     fail(ErrorCode::invalid, "There is no rank {} in a group of {}.", rank, size);
@@ -282,4 +282,4 @@ std::unique_ptr<Transport> make_gloo_transport(int rank, int size, Store& store,
   return std::make_unique<GlooTransport>(connect_gloo_mesh(rank, size, store, options));
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -11,7 +11,7 @@
 #include "transport/engine.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// The door of this folder: ranks that are threads of one process. inproc_transport.cc moves the
 /// messages, inproc_hub.cc is the place where the threads meet.
@@ -50,8 +50,8 @@ class InprocHub {
   std::mutex mutex_;  // Guards all below.
   /// By connect() call, then by rank; null once its rank has taken it.
   std::vector<std::vector<std::unique_ptr<Transport>>> groups_;
-  std::vector<PrivateMemory> regions_;                      ///< By region() call.
+  std::vector<os::PrivateMemory> regions_;                  ///< By region() call.
   std::map<std::string, std::unique_ptr<InprocHub>> hubs_;  ///< By GroupKeys.
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

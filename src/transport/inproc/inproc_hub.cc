@@ -1,7 +1,7 @@
 #include "transport/inproc/inproc.h"
 #include "transport/rank_group.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// One rank's engine: counts its calls and asks the hub for what belongs to each count.
 class InprocHub::InprocEngine : public Engine, public SharedRegions {
@@ -13,7 +13,7 @@ class InprocHub::InprocEngine : public Engine, public SharedRegions {
   int world() const override { return hub_.world_; }
   SharedRegions* shared_regions() override { return this; }
   bool sends_in_background() const override { return false; }
-  PeerWatch watch() override { return {}; }
+  os::PeerWatch watch() override { return {}; }
 
   std::unique_ptr<Transport> connect(Deadline) override {
     return hub_.take_endpoint(connections_++, rank_);
@@ -26,7 +26,7 @@ class InprocHub::InprocEngine : public Engine, public SharedRegions {
     return hub_.region(regions_++, bytes);
   }
   /// A rank that was left alone may go on where it trained with others.
-  std::span<std::byte> lasting_region(std::size_t bytes, std::shared_ptr<SharedMemory>& memory,
+  std::span<std::byte> lasting_region(std::size_t bytes, std::shared_ptr<os::SharedMemory>& memory,
                                       Deadline deadline) override {
     if (!memory || world() > 1) return SharedRegions::lasting_region(bytes, memory, deadline);
     memory->resize(bytes);
@@ -64,4 +64,4 @@ std::span<std::byte> InprocHub::region(std::size_t index, std::size_t bytes) {
   return regions_[index].bytes();
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 /// Far above what is copied when it is sent.
@@ -156,4 +156,4 @@ TEST(Inproc, RefusesRanksOutsideTheGroup) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -12,7 +12,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 /// How a message travels. Each rank has a *mailbox*, in it a *channel* for every (sender, tag). A
@@ -270,4 +270,4 @@ std::vector<std::unique_ptr<Transport>> make_inproc_group(int size) {
   return endpoints;
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 template <class T>
@@ -191,4 +191,4 @@ void PeerLink::throw_if_failed() const {
   if (failure_) throw Error(*failure_);
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -13,7 +13,7 @@
 #include "transport/shm/rings.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// A send or receive under way, shared by the link that moves it and the user's Operation. Whoever
 /// started it may abandon it at any time: from then on its bytes must not be touched.
@@ -125,4 +125,4 @@ class PeerLink {
   std::uint64_t bytes_received_ = 0;
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

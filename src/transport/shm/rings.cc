@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 /// The bytes at a position of the stream, up to the end of the ring's memory. `start` changes only
@@ -110,4 +110,4 @@ RingMemory RingLayout::ring(std::byte* region, int from, int to) const {
   return {counters, {region + far_at_ + pair * far_bytes_, far_bytes_}};
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

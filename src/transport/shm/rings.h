@@ -7,7 +7,7 @@
 
 #include "os/shared_wait.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// Rings: streams of bytes through shared memory, one for every ordered pair of ranks.
 ///
@@ -85,7 +85,7 @@ class RingReader {
 
 /// What every rank shows to the others. Only the rank itself sets `closed`, to 1 and never back.
 struct RankState {
-  alignas(64) SharedEvent bell;  ///< Rung when a ring from or to the rank has moved.
+  alignas(64) os::SharedEvent bell;  ///< Rung when a ring from or to the rank has moved.
   alignas(64) std::atomic<std::uint32_t> closed;
 };
 
@@ -127,4 +127,4 @@ class RingLayout {
   std::size_t total_;
 };
 
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 class ByteRing : public ::testing::Test {
@@ -62,4 +62,4 @@ TEST_F(ByteRing, PassesAStreamBetweenThreads) {
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::transport

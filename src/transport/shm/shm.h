@@ -9,7 +9,7 @@
 #include "transport/engine_table.h"
 #include "transport/transport.h"
 
-namespace cohort {
+namespace cohort::transport {
 
 /// The door of this folder: messages through shared memory, between processes (or threads) of one
 /// host.
@@ -25,7 +25,7 @@ struct ShmOptions {
   /// only neighbours have as many, see RingLayout.
   std::size_t ring_bytes = 256 << 10;
   /// The cores all ranks of the group share; count them before pinning.
-  int cores = usable_cores();
+  int cores = os::usable_cores();
   /// Of the ranks, those that use these cores; 0: all.
   int ranks_here = 0;
 };
@@ -42,12 +42,12 @@ std::size_t shm_bytes_needed(int size, const ShmOptions& options = {});
 /// whose process ends is noticed while waiting for it, by `watch`; what it had written before is
 /// received all the same.
 std::unique_ptr<Transport> make_shm_transport(int rank, int size, std::span<std::byte> region,
-                                              PeerWatch watch, const ShmOptions& options = {});
+                                              os::PeerWatch watch, const ShmOptions& options = {});
 
 /// Shared memory between processes, or threads, of one host. See EngineRow. Where there are ranks
 /// on other hosts, as in an engine composed with another one, they count as ranks, but only those
 /// of this host may be sent to or be in a group, and memory is shared by these.
 std::unique_ptr<Engine> make_shm_engine(const EngineOptions& options, const Peers& peers,
-                                        Store& store, Deadline deadline);
+                                        cluster::Store& store, Deadline deadline);
 
-}  // namespace cohort
+}  // namespace cohort::transport

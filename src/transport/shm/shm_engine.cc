@@ -12,7 +12,7 @@
 #include "os/memory.h"
 #include "transport/rank_group.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 /// A rank that may be on this host.
@@ -29,7 +29,8 @@ struct RankHere {
 class ShmEngine : public Engine, public SharedRegions {
  public:
   /// What the ranks say to each other stands in `store`: keys of this host, and of this group.
-  ShmEngine(const EngineOptions& options, std::unique_ptr<Store> store, std::vector<RankHere> ranks)
+  ShmEngine(const EngineOptions& options, std::unique_ptr<cluster::Store> store,
+            std::vector<RankHere> ranks)
       : options_(options), store_(std::move(store)), ranks_(std::move(ranks)) {
     for (const RankHere& rank : ranks_) pids_.push_back(rank.pid);
   }
@@ -39,7 +40,7 @@ class ShmEngine : public Engine, public SharedRegions {
   int world() const override { return options_.world; }
   SharedRegions* shared_regions() override { return this; }
   bool sends_in_background() const override { return false; }
-  PeerWatch watch() override { return PeerWatch(pids_); }
+  os::PeerWatch watch() override { return os::PeerWatch(pids_); }
 
   std::unique_ptr<Engine> group(std::span<const int> ranks, Deadline) override {
     const RankGroup group(ranks, rank(), world());
@@ -51,11 +52,12 @@ class ShmEngine : public Engine, public SharedRegions {
     options.rank = group.rank();
     options.world = group.world();
     return std::make_unique<ShmEngine>(
-        options, std::make_unique<PrefixStore>(*store_, keys_.next(group)), group.part_of(ranks_));
+        options, std::make_unique<cluster::PrefixStore>(*store_, keys_.next(group)),
+        group.part_of(ranks_));
   }
 
   std::span<std::byte> region(std::size_t bytes, Deadline deadline) override {
-    return region(bytes, SharedMemory::Pages::reserved, deadline);
+    return region(bytes, os::SharedMemory::Pages::reserved, deadline);
   }
 
   std::unique_ptr<Transport> connect(Deadline deadline) override {
@@ -63,11 +65,11 @@ class ShmEngine : public Engine, public SharedRegions {
         .cores = options_.cores,
         .ranks_here = static_cast<int>(std::ranges::count(ranks_, true, &RankHere::here))};
     const auto memory =
-        region(shm_bytes_needed(world(), shm), SharedMemory::Pages::on_use, deadline);
+        region(shm_bytes_needed(world(), shm), os::SharedMemory::Pages::on_use, deadline);
     return make_shm_transport(rank(), world(), memory, watch(), shm);
   }
 
-  std::span<std::byte> lasting_region(std::size_t bytes, std::shared_ptr<SharedMemory>& memory,
+  std::span<std::byte> lasting_region(std::size_t bytes, std::shared_ptr<os::SharedMemory>& memory,
                                       Deadline deadline) override {
     const std::string key = "lasting/" + std::to_string(lasting_regions_++);
     if (makes_memory()) {
@@ -75,12 +77,12 @@ class ShmEngine : public Engine, public SharedRegions {
         if (memory) {
           memory->resize(bytes);
         } else {
-          memory = std::make_shared<SharedMemory>(SharedMemory::create(bytes));
+          memory = std::make_shared<os::SharedMemory>(os::SharedMemory::create(bytes));
         }
         return memory->path();
       });
     } else {
-      memory = std::make_shared<SharedMemory>(SharedMemory::attach(path_of(key, deadline)));
+      memory = std::make_shared<os::SharedMemory>(os::SharedMemory::attach(path_of(key, deadline)));
     }
     check_size(memory->size(), bytes);
     return {memory->data(), bytes};
@@ -93,15 +95,15 @@ class ShmEngine : public Engine, public SharedRegions {
     return static_cast<int>(std::ranges::find(ranks_, true, &RankHere::here) - ranks_.begin());
   }
 
-  std::span<std::byte> region(std::size_t bytes, SharedMemory::Pages pages, Deadline deadline) {
+  std::span<std::byte> region(std::size_t bytes, os::SharedMemory::Pages pages, Deadline deadline) {
     const std::string key = "region/" + std::to_string(regions_.size());
     if (makes_memory()) {
       offer(key, [&] {
-        regions_.push_back(SharedMemory::create(bytes, pages));
+        regions_.push_back(os::SharedMemory::create(bytes, pages));
         return regions_.back().path();
       });
     } else {
-      regions_.push_back(SharedMemory::attach(path_of(key, deadline), pages));
+      regions_.push_back(os::SharedMemory::attach(path_of(key, deadline), pages));
     }
     check_size(regions_.back().size(), bytes);
     return {regions_.back().data(), bytes};
@@ -134,19 +136,20 @@ class ShmEngine : public Engine, public SharedRegions {
   }
 
   EngineOptions options_;
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<cluster::Store> store_;
   std::vector<RankHere> ranks_;  // By rank.
   std::vector<pid_t> pids_;      // The same, for PeerWatch.
   GroupKeys keys_;
-  std::vector<SharedMemory> regions_;  // They live as long as the engine; numbered by their keys.
-  int lasting_regions_ = 0;            // Number of the next key; who holds them is the caller.
+  std::vector<os::SharedMemory>
+      regions_;              // They live as long as the engine; numbered by their keys.
+  int lasting_regions_ = 0;  // Number of the next key; who holds them is the caller.
 };
 
 std::string pid_key(int rank) {
   return "pid/" + std::to_string(rank);
 }
 
-pid_t pid_of(int rank, Store& store, Deadline deadline) {
+pid_t pid_of(int rank, cluster::Store& store, Deadline deadline) {
   const std::string text = store.get(pid_key(rank), deadline);
   const auto pid = parse_integer(text, 1, std::numeric_limits<pid_t>::max());
   if (!pid) {
@@ -156,7 +159,7 @@ pid_t pid_of(int rank, Store& store, Deadline deadline) {
 }
 
 /// Each rank of the world tells its process id; those of other hosts are not asked.
-std::vector<RankHere> ranks_here(const Peers& peers, Store& store, Deadline deadline) {
+std::vector<RankHere> ranks_here(const Peers& peers, cluster::Store& store, Deadline deadline) {
   store.set(pid_key(peers.rank), std::to_string(::getpid()));
   const int host = peers.hosts[static_cast<std::size_t>(peers.rank)];
   std::vector<RankHere> ranks;
@@ -170,11 +173,11 @@ std::vector<RankHere> ranks_here(const Peers& peers, Store& store, Deadline dead
 }  // namespace
 
 std::unique_ptr<Engine> make_shm_engine(const EngineOptions& options, const Peers& peers,
-                                        Store& store, Deadline deadline) {
+                                        cluster::Store& store, Deadline deadline) {
   const int host = peers.hosts[static_cast<std::size_t>(peers.rank)];
   return std::make_unique<ShmEngine>(
-      options, std::make_unique<PrefixStore>(store, "host/" + std::to_string(host) + "/"),
+      options, std::make_unique<cluster::PrefixStore>(store, "host/" + std::to_string(host) + "/"),
       ranks_here(peers, store, deadline));
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport

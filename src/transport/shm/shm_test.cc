@@ -11,7 +11,7 @@
 
 #include "os/memory.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -24,12 +24,12 @@ Deadline soon() {
 class Shm : public ::testing::Test {
  protected:
   std::unique_ptr<Transport> connect(int rank) {
-    return make_shm_transport(rank, 2, {region_.data(), region_.size()}, PeerWatch(), options_);
+    return make_shm_transport(rank, 2, {region_.data(), region_.size()}, os::PeerWatch(), options_);
   }
 
  private:
   ShmOptions options_{.ring_bytes = 1024};
-  SharedMemory region_ = SharedMemory::create(shm_bytes_needed(2, options_));
+  os::SharedMemory region_ = os::SharedMemory::create(shm_bytes_needed(2, options_));
 };
 
 TEST_F(Shm, SmallSendsAreCompleteAtOnce) {
@@ -110,10 +110,11 @@ TEST_F(Shm, AHalfSentMessageThatIsAbandonedEndsTheConnection) {
 class ManyRanks {
  public:
   explicit ManyRanks(int ranks)
-      : region_(SharedMemory::create(shm_bytes_needed(ranks), SharedMemory::Pages::on_use)) {
+      : region_(
+            os::SharedMemory::create(shm_bytes_needed(ranks), os::SharedMemory::Pages::on_use)) {
     for (int rank = 0; rank < ranks; ++rank) {
       ranks_.push_back(
-          make_shm_transport(rank, ranks, {region_.data(), region_.size()}, PeerWatch()));
+          make_shm_transport(rank, ranks, {region_.data(), region_.size()}, os::PeerWatch()));
     }
   }
 
@@ -131,7 +132,7 @@ class ManyRanks {
   std::size_t bytes_in_use() const { return region_.bytes_in_use(); }
 
  private:
-  SharedMemory region_;
+  os::SharedMemory region_;
   std::vector<std::unique_ptr<Transport>> ranks_;
 };
 
@@ -168,8 +169,8 @@ TEST(ShmMemory, NeighboursOfALargeGroupKeepTheirCapacity) {
 
 TEST_F(Shm, RefusesARegionThatIsTooSmall) {
   Bytes region(shm_bytes_needed(2) - 1);
-  EXPECT_THROW(make_shm_transport(0, 2, region, PeerWatch()), Error);
+  EXPECT_THROW(make_shm_transport(0, 2, region, os::PeerWatch()), Error);
 }
 
 }  // namespace
-}  // namespace cohort
+}  // namespace cohort::transport

@@ -10,7 +10,7 @@
 #include "transport/shm/peer_link.h"
 #include "transport/shm/rings.h"
 
-namespace cohort {
+namespace cohort::transport {
 namespace {
 
 std::size_t rounded_ring_bytes(const ShmOptions& options) {
@@ -41,15 +41,15 @@ class ShmOperation : public Operation {
 /// also unblocks senders: a rank that only sleeps would otherwise let a peer's ring stay full.
 class ShmTransport : public Transport {
  public:
-  ShmTransport(int rank, int size, std::span<std::byte> region, PeerWatch watch,
+  ShmTransport(int rank, int size, std::span<std::byte> region, os::PeerWatch watch,
                const ShmOptions& options)
       : rank_(rank),
         size_(size),
         layout_(size, rounded_ring_bytes(options)),
         region_(region.data()),
         watch_(std::move(watch)),
-        wait_(WaitPolicy::for_ranks(options.ranks_here > 0 ? options.ranks_here : size,
-                                    options.cores)) {
+        wait_(os::WaitPolicy::for_ranks(options.ranks_here > 0 ? options.ranks_here : size,
+                                        options.cores)) {
     for (int peer = 0; peer < size; ++peer) {
       const RingMemory out = layout_.ring(region_, rank_, peer);
       links_.emplace_back(peer, RingWriter(out), RingReader(layout_.ring(region_, peer, rank_)),
@@ -181,7 +181,7 @@ class ShmTransport : public Transport {
     return layout_.state(region_, peer).closed.load(std::memory_order_acquire) != 0;
   }
 
-  SharedEvent& bell_of(int rank) { return layout_.state(region_, rank).bell; }
+  os::SharedEvent& bell_of(int rank) { return layout_.state(region_, rank).bell; }
 
   Error lost(int peer, const std::string& reason) const {
     return Error(ErrorCode::peer_lost,
@@ -200,8 +200,8 @@ class ShmTransport : public Transport {
   const int size_;
   const RingLayout layout_;
   std::byte* const region_;  // The caller's; outlives this.
-  const PeerWatch watch_;
-  const SharedWait wait_;
+  const os::PeerWatch watch_;
+  const os::SharedWait wait_;
   std::deque<PeerLink> links_;        // By rank; the own one stays unused.
   std::atomic<bool> closed_ = false;  // The one member that another thread may touch: by close().
 };
@@ -213,7 +213,7 @@ std::size_t shm_bytes_needed(int size, const ShmOptions& options) {
 }
 
 std::unique_ptr<Transport> make_shm_transport(int rank, int size, std::span<std::byte> region,
-                                              PeerWatch watch, const ShmOptions& options) {
+                                              os::PeerWatch watch, const ShmOptions& options) {
   if (rank < 0 || rank >= size) {
     fail(ErrorCode::invalid, "There is no rank {} in a group of {}.", rank, size);
   }
@@ -224,4 +224,4 @@ std::unique_ptr<Transport> make_shm_transport(int rank, int size, std::span<std:
   return std::make_unique<ShmTransport>(rank, size, region, std::move(watch), options);
 }
 
-}  // namespace cohort
+}  // namespace cohort::transport
