@@ -52,6 +52,9 @@ struct CodecMemory {
 /// of the same vector is the same on every machine, given the same options, shape, seed and memory.
 class Codec {
  public:
+  enum class Speaks { of_all_places, of_some_places };
+  explicit Codec(Speaks speaks = Speaks::of_all_places)
+      : chooses_(speaks == Speaks::of_some_places) {}
   virtual ~Codec() = default;
 
   /// The longest message encode() makes, in bytes.
@@ -73,7 +76,7 @@ class Codec {
   virtual void subtract(std::span<const std::byte> message, std::span<float> values) const = 0;
 
   /// Whether a message speaks of some places only (topk).
-  virtual bool chooses() const { return false; }
+  bool chooses() const { return chooses_; }
 
   /// Sets the places of which the message speaks to zero.
   virtual void clear(std::span<const std::byte> message, std::span<float> values) const = 0;
@@ -84,6 +87,9 @@ class Codec {
 
   /// Goes on from memory() of another. What is not one of this codec is ignored.
   virtual void recall(const CodecMemory& /*memory*/) {}
+
+ private:
+  const bool chooses_;
 };
 
 /// The codec `options.kind` names ("none" is one: plain floats). `seed` fixes its random numbers;
@@ -96,12 +102,25 @@ const std::vector<std::string>& codec_kinds();
 
 /// What others may know of a codec without making one.
 struct CodecRow {
+  /// How gradients of it are summed over ranks (collective/compressed/).
+  enum class Sum {
+    of_floats,        ///< As they are.
+    by_owners,        ///< The owner of each segment adds the messages up and sends one of the sum.
+    of_all_messages,  ///< Everyone gets everybody's message, and adds them up.
+    of_factors,       ///< Factors are summed, not messages.
+  };
+
   std::string name;
   std::vector<std::string> keys;  ///< Of `[strategy.compression]`, that only some read.
   bool of_models;  ///< It keeps the values it sends near enough to send whole models, not changes.
+  Sum sum;
+  bool with_loose_momentum;  ///< Peers that do not go in step learn with momentum, too.
   std::string words;
 };
 const std::vector<CodecRow>& codec_table();
+
+/// The row of a kind. Throws Error(invalid) with the nearest known name.
+const CodecRow& codec_row(const std::string& kind);
 
 /// What job files write instead of a codec's name to have one picked by trying.
 inline constexpr const char* kAutoCodec = "auto";

@@ -22,20 +22,36 @@ struct Kind : CodecRow {
 };
 
 const std::vector<Kind>& kinds() {
+  using Sum = CodecRow::Sum;
   static const std::vector<Kind> all = {
-      {{"none", {}, true, "floats as they are"},
+      {{"none", {}, true, Sum::of_floats, true, "floats as they are"},
        [](const Order& o) { return make_plain_codec(o.shape.count); }},
-      {{"fp16", {}, true, "half the bits, 11 of precision"},
+      {{"fp16", {}, true, Sum::by_owners, true, "half the bits, 11 of precision"},
        [](const Order& o) { return make_fp16_codec(o.shape.count); }},
-      {{"bf16", {}, true, "half the bits, 8 of precision"},
+      {{"bf16", {}, true, Sum::by_owners, true, "half the bits, 8 of precision"},
        [](const Order& o) { return make_bf16_codec(o.shape.count); }},
-      {{"int8", {}, true, "a byte each, by the largest of a block, rounded up or down by chance"},
+      {{"int8",
+        {},
+        true,
+        Sum::by_owners,
+        true,
+        "a byte each, by the largest of a block, rounded up or down by chance"},
        [](const Order& o) { return make_int8_codec(o.shape.count, o.seed); }},
-      {{"sign", {"momentum_correction"}, false, "a bit each, by the mean size of a block"},
+      {{"sign",
+        {"momentum_correction"},
+        false,
+        Sum::of_all_messages,
+        false,
+        "a bit each, by the mean size of a block"},
        [](const Order& o) { return make_sign_codec(o.shape.count); }},
-      {{"topk", {"ratio", "momentum_correction"}, true, "only the largest, with their places"},
+      {{"topk",
+        {"ratio", "momentum_correction"},
+        true,
+        Sum::of_all_messages,
+        true,
+        "only the largest, with their places"},
        [](const Order& o) { return make_topk_codec(o.shape.count, o.options.ratio); }},
-      {{"lowrank", {"rank"}, false, "two factors of every matrix"},
+      {{"lowrank", {"rank"}, false, Sum::of_factors, false, "two factors of every matrix"},
        [](const Order& o) { return make_lowrank_codec(o.shape, o.options.rank, o.seed); }},
   };
   return all;
@@ -46,6 +62,10 @@ const std::vector<Kind>& kinds() {
 const std::vector<CodecRow>& codec_table() {
   static const std::vector<CodecRow> rows(kinds().begin(), kinds().end());
   return rows;
+}
+
+const CodecRow& codec_row(const std::string& kind) {
+  return row_named("compression", kind, kinds());
 }
 
 const std::vector<std::string>& codec_kinds() {

@@ -36,7 +36,8 @@ std::uint64_t take_gap(std::span<const std::byte>& bytes) {
 /// is walked through twice: once to check all of it, once to do what it says.
 class TopkCodec : public Codec {
  public:
-  TopkCodec(std::size_t count, std::size_t kept) : count_(count), kept_(kept) {}
+  TopkCodec(std::size_t count, std::size_t kept)
+      : Codec(Speaks::of_some_places), count_(count), kept_(kept) {}
 
   std::size_t max_bytes() const override {
     return sizeof(std::uint32_t) + kept_ * (sizeof(float) + kLongestGap);
@@ -72,8 +73,6 @@ class TopkCodec : public Codec {
   void subtract(std::span<const std::byte> message, std::span<float> values) const override {
     clear(message, values);
   }
-
-  bool chooses() const override { return true; }
 
   void clear(std::span<const std::byte> message, std::span<float> values) const override {
     check(message, values);

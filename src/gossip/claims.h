@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/deadline.h"
+#include "base/traffic.h"
 #include "cluster/work_board.h"
 
 namespace cohort::rpc {
@@ -56,9 +57,8 @@ class Claims {
   /// others may have done some of it since.
   virtual cluster::WorkLeft left() const = 0;
 
-  /// Bytes of messages about claims.
-  virtual std::uint64_t bytes_sent() const { return 0; }
-  virtual std::uint64_t bytes_received() const { return 0; }
+  /// Of messages about claims.
+  virtual Traffic traffic() const { return {}; }
 };
 
 /// What is handed out: first the pieces to do again, then all from `work.next` to the end of step

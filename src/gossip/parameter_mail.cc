@@ -34,7 +34,13 @@ std::uint64_t codec_seed(const GossipPlace& place) {
 }  // namespace
 
 const std::vector<std::string>& ParameterMail::codecs() {
-  static const std::vector<std::string> names = {"none", "fp16", "bf16", "int8", "topk"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> of_models;
+    for (const compression::CodecRow& row : compression::codec_table()) {
+      if (row.of_models) of_models.push_back(row.name);
+    }
+    return of_models;
+  }();
   return names;
 }
 

@@ -79,8 +79,7 @@ class RemoteClaims : public Claims {
 
   bool stopped() override { return stopped_; }
   cluster::WorkLeft left() const override { return left_; }
-  std::uint64_t bytes_sent() const override { return client_.bytes_sent(); }
-  std::uint64_t bytes_received() const override { return client_.bytes_received(); }
+  Traffic traffic() const override { return client_.traffic(); }
 
  private:
   RemoteHeader header(RemoteHeader::Kind kind) const {

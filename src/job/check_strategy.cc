@@ -104,7 +104,10 @@ void check_momentum(const Job& job) {
   const StrategyOptions& strategy = job.strategy;
   const std::string& codec = strategy.compression.kind;
   const OptimizerOptions& optimizer = job.train.optimizer;
-  if (strategy.kind != "gossip" || (codec != "sign" && codec != "lowrank")) return;
+  if (strategy.kind != "gossip" || codec == compression::kAutoCodec ||
+      compression::codec_row(codec).with_loose_momentum) {
+    return;
+  }
   if (optimizer.kind != "sgd" || optimizer.momentum == 0) return;
   fail(ErrorCode::invalid,
        "gossip of gradients with compression \"{}\" does not learn well with momentum, and "

@@ -14,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsSupersetOf;
 
 const tensor::DataSpec kDigits{.input_shape = {1, 28, 28}, .outputs = 10};
 const tensor::DataSpec kText{.input_shape = {16}, .tokens = true, .vocabulary = 30, .outputs = 30};
@@ -242,7 +243,7 @@ TEST(LayerErrors, AModelLargerThanTheMemoryIsRefusedBeforeItIsMade) {
 }
 
 TEST(LayerTable, ListsTypesAndKeys) {
-  EXPECT_EQ(layer_types().size(), 15U);
+  EXPECT_THAT(layer_types(), IsSupersetOf({"linear", "conv2d", "batchnorm", "transformer"}));
   EXPECT_THAT(layer_keys("linear"), ElementsAre("out", "bias"));
   EXPECT_THROW(layer_keys("nothing"), Error);
 }

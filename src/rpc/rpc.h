@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "base/traffic.h"
 
 namespace cohort::rpc {
 
@@ -107,9 +108,8 @@ class RpcClient {
   Bytes call(const MessageParts& parts, Deadline deadline,
              std::size_t reply_bytes = kReplyOfAnySize);
 
-  /// Bytes of all messages and frame headers so far.
-  std::uint64_t bytes_sent() const;
-  std::uint64_t bytes_received() const;
+  /// Of all messages and frame headers so far.
+  Traffic traffic() const;
 
  private:
   struct State;

@@ -280,12 +280,8 @@ Bytes RpcClient::call(const MessageParts& parts, Deadline deadline, std::size_t 
   return std::move(start(parts, deadline, reply_bytes)->wait());
 }
 
-std::uint64_t RpcClient::bytes_sent() const {
-  return state_->bytes_sent;
-}
-
-std::uint64_t RpcClient::bytes_received() const {
-  return state_->bytes_received;
+Traffic RpcClient::traffic() const {
+  return {.sent = state_->bytes_sent, .received = state_->bytes_received};
 }
 
 }  // namespace cohort::rpc

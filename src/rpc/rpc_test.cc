@@ -363,12 +363,12 @@ TEST_P(RpcWays, ForgetsACallThatIsCancelled) {
 TEST(Rpc, CountsBytes) {
   RpcServer server("unix", echo);
   RpcClient client(server.address(), {.frame_bytes = 1000});
-  EXPECT_EQ(client.bytes_sent(), 0u);
+  EXPECT_EQ(client.traffic().sent, 0u);
   client.call(parts_of(message(10'000)), soon());
-  EXPECT_GT(client.bytes_sent(), 10'000u);
-  EXPECT_LT(client.bytes_sent(), 10'200u);
-  EXPECT_GT(client.bytes_received(), 10'000u);
-  EXPECT_LT(client.bytes_received(), 10'100u);
+  EXPECT_GT(client.traffic().sent, 10'000u);
+  EXPECT_LT(client.traffic().sent, 10'200u);
+  EXPECT_GT(client.traffic().received, 10'000u);
+  EXPECT_LT(client.traffic().received, 10'100u);
 }
 
 }  // namespace

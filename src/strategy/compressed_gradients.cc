@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compression/codec.h"
 #include "kinds/strategy_table.h"
 #include "strategy/strategy.h"
 
@@ -37,9 +38,12 @@ bool corrects_momentum(const StrategyOptions& strategy, const OptimizerOptions& 
   const CompressionOptions& codec = strategy.compression;
   // Where servers hand out work, workers apply it before they push in any case. Gossip by signs
   // learns with no momentum only, before them or after.
+  if (!codec.momentum_correction || codec.kind == compression::kAutoCodec) return false;
+  const compression::CodecRow& row = compression::codec_row(codec.kind);
+  const bool can = std::ranges::count(row.keys, "momentum_correction") > 0;
   const bool in_step = kinds::way_of(strategy).traits.lockstep;
-  return (codec.kind == "topk" || (codec.kind == "sign" && in_step)) && codec.momentum_correction &&
-         sends_gradients(strategy) && own.kind == "sgd" && own.momentum > 0;
+  return can && (row.with_loose_momentum || in_step) && sends_gradients(strategy) &&
+         own.kind == "sgd" && own.momentum > 0;
 }
 
 compression::WorkerMomentum worker_momentum(const OptimizerOptions& own) {

@@ -58,10 +58,6 @@ struct StepOutcome {
   void count(int rank, const Vote& vote);
 };
 
-struct Traffic {  ///< In bytes.
-  std::uint64_t sent = 0, received = 0;
-};
-
 struct StrategyReport {
   std::string words;  ///< One line for the user: what was picked and why.
   Traffic traffic;    ///< So far.

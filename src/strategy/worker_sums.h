@@ -40,7 +40,7 @@ class WorkerSums {
     return cohort::collective::gather(executor_, own, options("auto"));
   }
 
-  Traffic traffic() const { return {transport_->bytes_sent(), transport_->bytes_received()}; }
+  Traffic traffic() const { return transport_->traffic(); }
   void close() noexcept { transport_->close(); }
 
  private:

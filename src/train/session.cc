@@ -94,9 +94,7 @@ void Session::carry(tensor::TrainingState& state) {
 void Session::leave() noexcept {
   if (std::exchange(left_, true)) return;
   try {
-    const strategy::Traffic traffic = strategy_->report().traffic;
-    life_.traffic_before.sent += traffic.sent;
-    life_.traffic_before.received += traffic.received;
+    life_.traffic_before += strategy_->report().traffic;
   } catch (const std::bad_alloc&) {
     // There is no memory for its words; the bytes of this group are not counted then.
   }

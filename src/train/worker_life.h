@@ -52,12 +52,12 @@ struct WorkerLife {
   PhaseClock phases;
   WorkerTrace trace;
   StepRate rate;
-  std::int64_t samples = 0;               ///< Its own rows, of all its steps that were applied.
-  std::int64_t own_steps = 0;             ///< Steps, or pieces of steps, that it took part in.
-  std::int64_t rows_under_way = 0;        ///< Of the step that is being finished.
-  std::int64_t validated_epochs = 0;      ///< See EpochValidation.
-  double wait_in_steps = 0;               ///< Seconds that its steps waited for others.
-  strategy::Traffic traffic_before = {};  ///< In earlier groups.
+  std::int64_t samples = 0;           ///< Its own rows, of all its steps that were applied.
+  std::int64_t own_steps = 0;         ///< Steps, or pieces of steps, that it took part in.
+  std::int64_t rows_under_way = 0;    ///< Of the step that is being finished.
+  std::int64_t validated_epochs = 0;  ///< See EpochValidation.
+  double wait_in_steps = 0;           ///< Seconds that its steps waited for others.
+  Traffic traffic_before = {};        ///< In earlier groups.
 
   std::optional<ChiefLog> log;  ///< While it is the chief.
   /// Since it was the chief: it may still be writing when it is not any more.

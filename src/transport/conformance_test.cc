@@ -118,8 +118,8 @@ TEST_P(Conformance, CountsThePayload) {
   run(2, [](Transport& transport) {
     exchange(transport, 1 - transport.rank(), 1, pattern(100, 1));
     exchange(transport, 1 - transport.rank(), 1, pattern(100'000, 1));
-    EXPECT_EQ(transport.bytes_sent(), 100'100u);
-    EXPECT_EQ(transport.bytes_received(), 100'100u);
+    EXPECT_EQ(transport.traffic().sent, 100'100u);
+    EXPECT_EQ(transport.traffic().received, 100'100u);
   });
 }
 

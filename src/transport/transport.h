@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/deadline.h"
+#include "base/traffic.h"
 
 namespace cohort::transport {
 
@@ -70,9 +71,8 @@ class Transport {
   /// not throw; the destructor calls it.
   virtual void close() noexcept = 0;
 
-  /// Bytes of payload sent and received so far.
-  virtual std::uint64_t bytes_sent() const = 0;
-  virtual std::uint64_t bytes_received() const = 0;
+  /// Of payload, so far.
+  virtual Traffic traffic() const = 0;
 };
 
 }  // namespace cohort::transport

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "base/names.h"
 #include "base/random.h"
 #include "collective/collectives.h"
+#include "compression/codec.h"
 
 namespace cohort::collective {
 namespace {
@@ -31,11 +31,17 @@ class WholeExchange : public GradientExchange {
 }  // namespace
 
 std::unique_ptr<GradientExchange> make_gradient_exchange(const ExchangeOptions& options) {
-  const std::string& kind = options.compression.kind;
-  check_known("compression", kind, compression::codec_kinds());
-  if (kind == "none") return std::make_unique<WholeExchange>(options);
-  if (kind == "lowrank") return make_lowrank_exchange(options);
-  if (kind == "sign" || kind == "topk") return make_gather_exchange(options);
+  using Sum = compression::CodecRow::Sum;
+  switch (compression::codec_row(options.compression.kind).sum) {
+    case Sum::of_floats:
+      return std::make_unique<WholeExchange>(options);
+    case Sum::of_factors:
+      return make_lowrank_exchange(options);
+    case Sum::of_all_messages:
+      return make_gather_exchange(options);
+    case Sum::by_owners:
+      break;
+  }
   return make_segment_exchange(options);
 }
 
@@ -47,6 +53,9 @@ std::string exchange_words(const CompressionOptions& compression) {
     return fmt::format("the largest {:g} % (topk), everyone to everyone", compression.ratio * 100);
   }
   if (kind == "sign") return "signs, everyone to everyone";
+  if (compression::codec_row(kind).sum == compression::CodecRow::Sum::of_all_messages) {
+    return fmt::format("{}, everyone to everyone", kind);
+  }
   return fmt::format("{}, to the owner of each segment and back", kind);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/deadline.h"
+#include "base/traffic.h"
 #include "cluster/store.h"
 #include "gossip/boxes/box.h"
 #include "gossip/claims.h"
@@ -80,9 +81,8 @@ class PeerBoxes {
   /// Where this worker gets its work; lives as long as the boxes. Its calls may wait for rank 0.
   virtual Claims& claims() = 0;
 
-  /// Bytes of the parcels; between hosts of all messages.
-  virtual std::uint64_t bytes_sent() const = 0;
-  virtual std::uint64_t bytes_received() const = 0;
+  /// Of the parcels; between hosts of all messages.
+  virtual Traffic traffic() const = 0;
 };
 
 struct PeerBoxesOptions {

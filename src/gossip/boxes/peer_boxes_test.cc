@@ -41,9 +41,9 @@ TEST_P(EveryKindOfBoxes, HandOverParcelsAndCountThem) {
   EXPECT_EQ(first_float(*taken), 1);
   EXPECT_FALSE(group.of(0).take(1));
   EXPECT_TRUE(eventually([&] { return group.of(0).idle(); }));
-  EXPECT_GE(group.of(0).bytes_sent(), 12U);
-  EXPECT_LE(group.of(0).bytes_sent(), 100U);
-  EXPECT_GE(group.of(1).bytes_received(), 12U);
+  EXPECT_GE(group.of(0).traffic().sent, 12U);
+  EXPECT_LE(group.of(0).traffic().sent, 100U);
+  EXPECT_GE(group.of(1).traffic().received, 12U);
 }
 
 // However slowly the other side takes, parcels that travel one by one arrive in order, each once.

@@ -64,8 +64,7 @@ class OutgoingBox {
   /// The peer was not to be reached. Then it stays lost, and put() says no.
   bool lost() const { return lost_; }
 
-  std::uint64_t bytes_sent() const { return client_.bytes_sent(); }
-  std::uint64_t bytes_received() const { return client_.bytes_received(); }
+  Traffic traffic() const { return client_.traffic(); }
 
  private:
   Box& waiting() { return boxes_[waiting_]; }

@@ -84,16 +84,11 @@ class RemoteBoxes : public PeerBoxes {
 
   Claims& claims() override { return *claims_; }
 
-  std::uint64_t bytes_sent() const override {
-    std::uint64_t bytes = claims_->bytes_sent();
-    for (const auto& [peer, box] : outgoing_) bytes += box.bytes_sent();
-    return bytes;
-  }
-
-  std::uint64_t bytes_received() const override {
-    std::uint64_t bytes = claims_->bytes_received() + called_bytes_.load();
-    for (const auto& [peer, box] : outgoing_) bytes += box.bytes_received();
-    return bytes;
+  Traffic traffic() const override {
+    Traffic all = claims_->traffic();
+    all.received += called_bytes_.load();
+    for (const auto& [peer, box] : outgoing_) all += box.traffic();
+    return all;
   }
 
  private:

@@ -50,7 +50,7 @@ class SharedBoxes : public PeerBoxes {
     const PutResult result = outgoing_.at(peer).put(parcel, when);
     if (!result) return false;
     returned_ += result.returned;
-    sent_ += parcel.message.size();
+    traffic_.sent += parcel.message.size();
     return true;
   }
 
@@ -60,7 +60,7 @@ class SharedBoxes : public PeerBoxes {
 
   std::optional<Box::Taken> take(int peer) override {
     auto taken = incoming_.at(peer).take();
-    if (taken) received_ += taken->message().size();
+    if (taken) traffic_.received += taken->message().size();
     return taken;
   }
 
@@ -87,8 +87,7 @@ class SharedBoxes : public PeerBoxes {
   }
 
   Claims& claims() override { return *claims_; }
-  std::uint64_t bytes_sent() const override { return sent_; }
-  std::uint64_t bytes_received() const override { return received_; }
+  Traffic traffic() const override { return traffic_; }
 
  private:
   static std::span<std::byte> make_region(const PeerBoxesOptions& options,
@@ -114,8 +113,7 @@ class SharedBoxes : public PeerBoxes {
   std::map<int, Box> outgoing_;   // By receiver.
   std::map<int, Box> incoming_;   // By sender.
   double returned_ = 0;           // Weight of replaced parcels that was not asked for yet.
-  std::uint64_t sent_ = 0;
-  std::uint64_t received_ = 0;
+  Traffic traffic_;
 };
 
 }  // namespace

@@ -70,7 +70,7 @@ class MemoryLink : public ServerLink {
     return {.header = reply.header, .in_place = true};
   }
 
-  LinkTraffic traffic() const override { return traffic_; }
+  Traffic traffic() const override { return traffic_; }
 
  private:
   bool is_answered() const { return slot_.answered.load(std::memory_order_acquire) == posted_; }
@@ -94,7 +94,7 @@ class MemoryLink : public ServerLink {
   os::SharedMemory side_;
   std::vector<std::byte> message_;
   std::vector<RowsWanted> wanted_;
-  LinkTraffic traffic_;
+  Traffic traffic_;
 };
 
 }  // namespace

@@ -65,7 +65,7 @@ class RpcLink : public ServerLink {
     }
   }
 
-  LinkTraffic traffic() const override { return {client_.bytes_sent(), client_.bytes_received()}; }
+  Traffic traffic() const override { return client_.traffic(); }
 
  private:
   /// Not where the server's process is known to have ended: then nobody will ever answer.

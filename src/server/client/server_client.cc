@@ -119,15 +119,9 @@ std::span<float> ServerClient::incoming() const {
   return state_->floats.incoming();
 }
 
-std::uint64_t ServerClient::bytes_sent() const {
-  std::uint64_t sum = 0;
-  for (const ServerState& state : state_->servers) sum += state.link->traffic().sent;
-  return sum;
-}
-
-std::uint64_t ServerClient::bytes_received() const {
-  std::uint64_t sum = 0;
-  for (const ServerState& state : state_->servers) sum += state.link->traffic().received;
+Traffic ServerClient::traffic() const {
+  Traffic sum;
+  for (const ServerState& state : state_->servers) sum += state.link->traffic();
   return sum;
 }
 

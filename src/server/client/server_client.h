@@ -126,8 +126,8 @@ class ServerClient {
   /// Rows as they are on the servers now, in the order asked for.
   void pull_rows(std::size_t table, std::span<const std::uint32_t> rows, std::span<float> values);
 
-  std::uint64_t bytes_sent() const;
-  std::uint64_t bytes_received() const;
+  /// To and from all servers.
+  Traffic traffic() const;
 
   /// Tells the servers that this worker is gone; where an exchange has failed, that it returns in
   /// the next group with what it has taken. Does not throw.

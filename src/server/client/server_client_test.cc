@@ -42,8 +42,8 @@ TEST_P(BothWays, SyncAddsUpWhatAllWorkersPush) {
           EXPECT_EQ(reply.loss, 0.5 * workers);
           EXPECT_THAT(client.incoming(), Each(FloatEq(static_cast<float>(5 - step * workers))));
         }
-        EXPECT_GT(client.bytes_sent(), 3 * kDense * sizeof(float));
-        EXPECT_GT(client.bytes_received(), 4 * kDense * sizeof(float));
+        EXPECT_GT(client.traffic().sent, 3 * kDense * sizeof(float));
+        EXPECT_GT(client.traffic().received, 4 * kDense * sizeof(float));
       });
       for (const ServerResult& result : running.results()) {
         EXPECT_EQ(result.version, 3U);
@@ -120,7 +120,7 @@ TEST_P(BothWays, RowsTravelAlone) {
   std::vector<float> table(kRows * kWidth);
   for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i);
   client.initialise(model_of(std::vector<float>(16), {table}));
-  const auto before = client.bytes_sent() + client.bytes_received();
+  const auto before = client.traffic().sent + client.traffic().received;
   Exchange exchange = push_and_pull();
   exchange.rows = {{{3, 50000, 99999}, std::vector<float>(3 * kWidth, 1.0F)}};
   client.exchange(exchange);
@@ -133,7 +133,7 @@ TEST_P(BothWays, RowsTravelAlone) {
       EXPECT_EQ(values[i * kWidth + k], rows[i] == 0 ? first : first - 1);
     }
   }
-  EXPECT_LT(client.bytes_sent() + client.bytes_received() - before, 6000U);
+  EXPECT_LT(client.traffic().sent + client.traffic().received - before, 6000U);
   client.close();
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "base/traffic.h"
 #include "server/wire/server_address.h"
 #include "server/wire/wire.h"
 
@@ -21,12 +22,6 @@ struct LinkReply {
   bool in_place = false;  ///< What was pulled is where it belongs already.
 };
 
-/// Bytes of all messages so far; in shared memory, of what would have travelled.
-struct LinkTraffic {
-  std::uint64_t sent = 0;
-  std::uint64_t received = 0;
-};
-
 /// One request at a time: start(), then wait(), on one thread. What the request refers to stays
 /// valid and unchanged until then. Errors name no server; that is the caller's.
 class ServerLink {
@@ -38,7 +33,8 @@ class ServerLink {
   virtual void start(Request& request, const Timeout& timeout) = 0;
   /// Wanted rows are where they were wanted.
   virtual LinkReply wait(const Timeout& timeout) = 0;
-  virtual LinkTraffic traffic() const = 0;
+  /// Of all messages so far; in shared memory, of what would have travelled.
+  virtual Traffic traffic() const = 0;
 };
 
 struct RpcLinkOptions {

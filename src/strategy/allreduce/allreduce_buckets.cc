@@ -47,9 +47,7 @@ class AllreduceBuckets : public Strategy {
   ~AllreduceBuckets() override { AllreduceBuckets::close(); }
 
   StrategyReport report() const override {
-    const Traffic side = model_.sums().traffic();
-    return {words(),
-            {transport_->bytes_sent() + side.sent, transport_->bytes_received() + side.received}};
+    return {words(), transport_->traffic() + model_.sums().traffic()};
   }
 
   tensor::FlatSpace& space() override { return model_.space(); }

@@ -141,8 +141,7 @@ class AllreduceCompressed : public Strategy {
     Traffic all = model_.sums().traffic();
     for (const auto* transport : {transport_.get(), plain_transport_.get()}) {
       if (transport == nullptr) continue;
-      all.sent += transport->bytes_sent();
-      all.received += transport->bytes_received();
+      all += transport->traffic();
     }
     return all;
   }

@@ -204,8 +204,7 @@ class FrailTransport : public transport::Transport {
     transport_->wait(operation, deadline);
   }
   void close() noexcept override { transport_->close(); }
-  std::uint64_t bytes_sent() const override { return transport_->bytes_sent(); }
-  std::uint64_t bytes_received() const override { return transport_->bytes_received(); }
+  Traffic traffic() const override { return transport_->traffic(); }
 
  private:
   void die_of(std::size_t bytes) const {

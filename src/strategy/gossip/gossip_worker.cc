@@ -87,12 +87,11 @@ GossipWorker::GossipWorker(const StrategyContext& context)
 
 StrategyReport GossipWorker::report() const {
   const std::string& codec = context_.options.compression.kind;
-  const Traffic side = sums_.traffic();
   return {fmt::format("gossip: {} worker{} send {} to {} through {}{}{}", sums_.world(),
                       sums_.world() == 1 ? "" : "s", context_.options.send, receivers(),
                       context_.engine.shared_regions() != nullptr ? "shared memory" : "gRPC",
                       codec == "none" ? "" : ", compressed by ", codec == "none" ? "" : codec),
-          {boxes_->bytes_sent() + side.sent, boxes_->bytes_received() + side.received}};
+          boxes_->traffic() + sums_.traffic()};
 }
 
 std::optional<cluster::Claim> GossipWorker::next_work() {

@@ -75,8 +75,7 @@ void ServerWorker::meet() {
 }
 
 StrategyReport ServerWorker::report() const {
-  const Traffic side = sums_.traffic();
-  return {words(), {client_.bytes_sent() + side.sent, client_.bytes_received() + side.received}};
+  return {words(), client_.traffic() + sums_.traffic()};
 }
 
 void ServerWorker::close() noexcept {

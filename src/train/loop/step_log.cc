@@ -233,9 +233,8 @@ void StepBooks::step_done(std::int64_t steps, double loss) {
   slot.loss.store(loss, std::memory_order_relaxed);
 }
 
-strategy::Traffic StepBooks::traffic() const {
-  const strategy::Traffic now = strategy_.report().traffic;
-  return {life_.traffic_before.sent + now.sent, life_.traffic_before.received + now.received};
+Traffic StepBooks::traffic() const {
+  return life_.traffic_before + strategy_.report().traffic;
 }
 
 void StepBooks::fill_result(std::int64_t steps, const StepLog& log) const {
@@ -249,7 +248,7 @@ void StepBooks::fill_result(std::int64_t steps, const StepLog& log) const {
     result.step_seconds =
         (life_.rate.seconds() - life_.wait_in_steps) / static_cast<double>(life_.own_steps);
   }
-  const strategy::Traffic all = traffic();
+  const Traffic all = traffic();
   result.bytes_sent = all.sent;
   result.bytes_received = all.received;
   for (std::size_t i = 0; i < kPhaseNames.size(); ++i) {

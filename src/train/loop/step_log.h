@@ -125,7 +125,7 @@ class StepBooks {
   void step_done(std::int64_t steps, double loss);
 
   /// By this worker so far, in all groups.
-  strategy::Traffic traffic() const;
+  Traffic traffic() const;
 
   /// Puts all that was counted into the worker's slot, where it stays when the worker is gone.
   void fill_result(std::int64_t steps, const StepLog& log) const;

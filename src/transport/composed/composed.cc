@@ -126,12 +126,7 @@ class ComposedTransport : public Transport {
     outside_->close();
   }
 
-  std::uint64_t bytes_sent() const override {
-    return inside_->bytes_sent() + outside_->bytes_sent();
-  }
-  std::uint64_t bytes_received() const override {
-    return inside_->bytes_received() + outside_->bytes_received();
-  }
+  Traffic traffic() const override { return inside_->traffic() + outside_->traffic(); }
 
  private:
   /// A number that is no rank is refused by either.

@@ -156,8 +156,7 @@ class GlooTransport : public Transport {
     }
   }
 
-  std::uint64_t bytes_sent() const override { return bytes_sent_; }
-  std::uint64_t bytes_received() const override { return bytes_received_; }
+  Traffic traffic() const override { return traffic_; }
 
  private:
   OperationPtr start(int peer, Tag tag, std::span<std::byte> bytes, bool sends) {
@@ -171,7 +170,7 @@ class GlooTransport : public Transport {
     const auto is_sent = [&](auto& buffer) { return buffer.waitSend(gloo_timeout(deadline)); };
     wait_until(is_sent, *send.letter_buffer, send, deadline);
     if (send.parcel_buffer) wait_until(is_sent, *send.parcel_buffer, send, deadline);
-    bytes_sent_ += send.bytes;
+    traffic_.sent += send.bytes;
   }
 
   void wait_receive(GlooOperation& receive, Deadline deadline) {
@@ -183,7 +182,7 @@ class GlooTransport : public Transport {
     } else if (receive.bytes > 0) {
       std::memcpy(receive.target, receive.letter.content.data(), receive.bytes);
     }
-    bytes_received_ += receive.bytes;
+    traffic_.received += receive.bytes;
   }
 
   /// Calls `is_complete` until it is true; it returns false when the wait was interrupted.
@@ -266,8 +265,7 @@ class GlooTransport : public Transport {
   PeerAlarms alarms_;
   std::vector<std::optional<Error>> failures_;  // By peer.
   std::optional<Error> timeout_;                // The first one, of whatever peer.
-  std::uint64_t bytes_sent_ = 0;
-  std::uint64_t bytes_received_ = 0;
+  Traffic traffic_;
   std::atomic<bool> closed_ = false;  // Any thread may set it, by close().
   AwaitedBuffer awaited_;
 };

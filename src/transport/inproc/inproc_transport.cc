@@ -101,8 +101,7 @@ class InprocTransport : public Transport {
   void wait(Operation& operation, Deadline deadline) override;
   void close() noexcept override;
 
-  std::uint64_t bytes_sent() const override { return bytes_sent_; }
-  std::uint64_t bytes_received() const override { return bytes_received_; }
+  Traffic traffic() const override { return traffic_; }
 
  private:
   void check_usable(int peer) const;
@@ -116,8 +115,7 @@ class InprocTransport : public Transport {
   const int rank_;
   std::atomic<bool> closed_ = false;
   std::vector<std::optional<Error>> failed_;  ///< By peer: the first error, thrown ever after.
-  std::uint64_t bytes_sent_ = 0;
-  std::uint64_t bytes_received_ = 0;
+  Traffic traffic_;
 };
 
 void InprocTransport::check_usable(int peer) const {
@@ -156,7 +154,7 @@ OperationPtr InprocTransport::isend(int peer, Tag tag, std::span<const std::byte
     }
     sends.push_back(half);
   }
-  bytes_sent_ += bytes.size();
+  traffic_.sent += bytes.size();
   return std::make_unique<InprocOperation>(true, peer, tag, std::move(half));
 }
 
@@ -209,7 +207,7 @@ void InprocTransport::finish_receive(const InprocOperation& operation) {
               fmt::format("rank {} expected {} bytes from rank {} (tag {}) but got {}", rank_,
                           half.target.size(), operation.peer, operation.tag, half.sent_size)));
   }
-  bytes_received_ += half.sent_size;
+  traffic_.received += half.sent_size;
 }
 
 /// Nobody touches the operation's bytes any more.

@@ -65,7 +65,7 @@ std::size_t PeerLink::send_front(std::size_t at_most) {
     const auto rest = send.bytes.subspan(*front_sent_);
     const std::size_t count = out_.write(rest.first(std::min(rest.size(), at_most)));
     *front_sent_ += count;
-    bytes_sent_ += count;
+    traffic_.sent += count;
     moved += count;
     if (*front_sent_ < send.bytes.size()) return moved;
     send.done = true;
@@ -142,7 +142,7 @@ std::size_t PeerLink::receive_some(std::size_t at_most) {
   const std::size_t count =
       in_.read(std::span(data + arriving_->received, std::min(rest, at_most)));
   arriving_->received += count;
-  bytes_received_ += count;
+  traffic_.received += count;
   return count;
 }
 

@@ -75,8 +75,7 @@ class PeerLink {
   bool failed() const { return failure_.has_value(); }
   void throw_if_failed() const;
 
-  std::uint64_t bytes_sent() const { return bytes_sent_; }
-  std::uint64_t bytes_received() const { return bytes_received_; }
+  const Traffic& traffic() const { return traffic_; }
 
  private:
   struct Header {
@@ -121,8 +120,7 @@ class PeerLink {
   std::optional<Arriving> arriving_;
   std::list<Kept> kept_;  // In the order of arrival; a list, because arriving_ points into it.
   std::optional<Error> failure_;
-  std::uint64_t bytes_sent_ = 0;
-  std::uint64_t bytes_received_ = 0;
+  Traffic traffic_;
 };
 
 }  // namespace cohort::transport

@@ -110,15 +110,9 @@ class ShmTransport : public Transport {
     for (int peer = 0; peer < size_; ++peer) bell_of(peer).notify();
   }
 
-  std::uint64_t bytes_sent() const override {
-    std::uint64_t sum = 0;
-    for (const PeerLink& link : links_) sum += link.bytes_sent();
-    return sum;
-  }
-
-  std::uint64_t bytes_received() const override {
-    std::uint64_t sum = 0;
-    for (const PeerLink& link : links_) sum += link.bytes_received();
+  Traffic traffic() const override {
+    Traffic sum;
+    for (const PeerLink& link : links_) sum += link.traffic();
     return sum;
   }
 

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+namespace cohort {
+
+/// Bytes that messages had, headers of our own included; what a protocol below adds to them is not
+/// counted. Whoever sends or receives counts its own, from its beginning on, and whoever has
+/// several such parts adds them up.
+struct Traffic {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+
+  Traffic& operator+=(const Traffic& other) {
+    sent += other.sent;
+    received += other.received;
+    return *this;
+  }
+
+  friend Traffic operator+(Traffic one, const Traffic& other) { return one += other; }
+};
+
+}  // namespace cohort
