@@ -12,7 +12,7 @@ namespace cohort::cluster {
 ///
 /// Words. A *worker* is known by its number, which it keeps for the whole run, also when its
 /// process is replaced. A *view* is a group of workers that train together, from one change of
-/// membership to the next; elsewhere it is called a group. Its *generation* is the generation:
+/// membership to the next; elsewhere it is called a group. Its *generation* is its number:
 /// views of a run are counted from 1, and what a group uses (keys of the store, connections,
 /// barriers) is made anew for its generation, so that nothing late of an older one can be taken for
 /// its own. A *rank* is a place in a view. The *chief* is rank 0, whose state counts where the

@@ -13,18 +13,19 @@ namespace cohort::launch {
 /// Forms the groups of workers, and starts the servers of each. For workers that are processes of
 /// this launcher; Membership decides who trains with whom, this class talks to the tasks about it.
 ///
-/// *Groups.* A run is a row of groups, numbered from 1. The number is called `generation` here and
-/// in View, and `generation` in checkpoints. Workers keep their numbers; their ranks are their
-/// places in the group. Keys in the store, connections, barriers and parts of checkpoints belong to
-/// one group and carry its number, so that whatever comes late from an older one finds nobody.
+/// *Groups.* A run is a row of groups, numbered from 1. The number is called `generation`, here as
+/// in View and in the names of checkpoints that several tasks are writing. Workers keep their
+/// numbers; their ranks are their places in the group. Keys in the store, connections, barriers and
+/// parts of checkpoints belong to one group and carry its number, so that whatever comes late from
+/// an older one finds nobody.
 ///
 /// *From one group to the next*, which go_on() does step by step:
 ///
 ///   launcher                                        worker of group n
 ///   pause(n); where a task that all
 ///   need was lost, also broken(n)     ───────────►  leaves after its step, or when a wait fails
-///                                     ◄───────────  slot: ready_step, then awaited_generation =
-///                                     n+1
+///                                     ◄───────────  slot: ready_step, then
+///                                                   awaited_generation = n+1
 ///   all that are left have left n, and enough
 ///   wait for n+1: Membership::next()
 ///   servers of n end, memory is settled,

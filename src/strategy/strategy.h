@@ -165,9 +165,9 @@ struct StrategyContext {
   Activity* activity = nullptr;  ///< Where waits for others are shown; may be null.
   StrategyOptions options;
   OptimizerOptions optimizer_options;  ///< What `optimizer` was made of.
-  /// What this worker goes on from; null: it has nothing. Worker 0's counts for all, or where
-  /// workers have models of their own for those without any. Without worker 0's the training
-  /// begins with the model as it is.
+  /// What this worker goes on from; null: it has nothing. Rank 0's counts for all, or where workers
+  /// have models of their own for those without any. Without rank 0's the training begins with the
+  /// model as it is.
   const tensor::TrainingState* start = nullptr;
   std::uint64_t seed = 0;
   std::int64_t steps = 0;       ///< Of the whole job.

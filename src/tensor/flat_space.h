@@ -29,7 +29,8 @@ namespace cohort::tensor {
 /// model nor the memory; both outlive it, and the model must not be used once the memory is gone.
 class FlatSpace {
  public:
-  /// Called in the backward pass when the gradient of parameter `index` is complete.
+  /// Called when the gradient of parameter `index` is complete: in the last backward pass, or for
+  /// parameters that it did not reach in finish_step().
   using GradientReady = std::function<void(std::size_t index)>;
 
   /// Makes the tensors of `model` views of `memory`, with the values that are there: see

@@ -25,7 +25,8 @@ struct WorkerRun {
   std::filesystem::path start_from = {};  ///< A checkpoint; empty: the model as it is made.
   int cores = 1;  ///< That the local workers may use, counted before pinning.
   std::optional<double> part_work = {};  ///< See ThreadChoice.
-  /// Of every server: memory of the launcher, which outlives it. Empty where servers are threads.
+  /// Of every server: memory of the launcher, which outlives it. Empty where lost tasks are not
+  /// replaced one by one (can_regroup): servers are threads, or workers have other launchers.
   std::vector<std::span<std::byte>> server_memories = {};
   std::vector<std::span<std::byte>> server_replicas = {};  ///< See ServerMemories.
 };

@@ -38,8 +38,9 @@ class SharedRegions {
   virtual os::PeerWatch watch() = 0;
 };
 
-/// A way for one rank to reach the others, picked once per run, on which everything above stands:
-/// it makes transports (messages), regions (memory) and groups (the same again between some ranks).
+/// A way for one rank to reach the others, made anew for every group of workers (launch/seat.h), on
+/// which everything above stands: it makes transports (messages), regions (memory) and groups (the
+/// same again between some ranks).
 ///
 /// A *world* is all ranks of an engine, 0 to world() - 1. The ranks have to act alike without
 /// asking each other: calls that all of them must make (connect, region, group of the same ranks)

@@ -33,8 +33,9 @@ class HostBarrier {
   HostBarrier(int rank, int world, std::span<std::byte> region, os::PeerWatch watch,
               os::WaitPolicy policy);
 
-  /// Returns when every rank has called it as often as this one. Throws Error(timeout) or
-  /// Error(peer_lost) naming the missing ranks and `doing`; from then on every call throws.
+  /// Returns when every rank has called it as often as this one. Throws Error(timeout) naming all
+  /// missing ranks, or Error(peer_lost) naming the one that is gone, and `doing`; from then on
+  /// every call throws Error(peer_lost).
   void arrive_and_wait(Deadline deadline, const char* doing);
 
   /// Tells the others that this rank will not come again: their waits end with Error(peer_lost).

@@ -130,7 +130,8 @@ class ControlBlock {
     return header_->servers_end_generation.load(std::memory_order_relaxed) >= generation;
   }
 
-  /// The worker that is chief now; only the workers' progress depends on it.
+  /// The worker that is chief now, by its number: whose slot the progress and the summary of the
+  /// run are read from. Workers know the chief by their view.
   int chief() const { return header_->chief.load(std::memory_order_relaxed); }
   void set_chief(int worker) { header_->chief.store(worker); }
 

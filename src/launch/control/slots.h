@@ -21,7 +21,10 @@
 // Two kinds of fields. Atomic ones may be read at any time and say what was true a moment ago;
 // those that belong together are stored in the order in which a reader needs them, the one that
 // announces the others last (`awaited_generation` after `ready_step`). Plain ones (results, texts
-// of errors) are defined only once an atomic one says so, and do not change any more then.
+// of errors) are read once an atomic one says that they are there, or the process has ended.
+//
+// A worker of another launcher has no task here: its slot is filled by the chief, with what came
+// through the store (train/run/reports.h).
 
 namespace cohort::launch {
 
@@ -116,7 +119,9 @@ struct WorkerSlot : TaskSlot {
   /// Where steps are handed out: a step to be logged that it makes a piece of; see DueLosses.
   std::atomic<std::int64_t> held_step{kHoldsNothing};
 
-  WorkerResult result;  ///< Defined once `state` is done.
+  /// `task` is filled in when the process starts, the rest when the worker comes to a pause that it
+  /// was asked for, to the end of the training, or to a loss that is not finite.
+  WorkerResult result;
 };
 
 /// What a parameter server reports.

@@ -31,7 +31,7 @@ class ViewRegister {
   /// Only one process writes, groups of growing generations, of at most `max_workers`.
   void write(const cluster::View& view) const;
 
-  /// Epoch 0: there was none yet.
+  /// Generation 0: there was none yet.
   cluster::View read() const;
 
   /// The newest group once its generation is at least `generation`; nothing when the deadline

@@ -29,7 +29,7 @@ class ServerLink {
   virtual ~ServerLink() = default;
 
   /// Each has as much time as `timeout` says, and asks what time it is only where it has to wait.
-  /// start() gives the request its number.
+  /// By gRPC start() gives the request its number; in shared memory none comes twice.
   virtual void start(Request& request, const Timeout& timeout) = 0;
   /// Wanted rows are where they were wanted.
   virtual LinkReply wait(const Timeout& timeout) = 0;

@@ -12,8 +12,11 @@ namespace cohort::server {
 /// memory (ServerOptions::replicas = 2).
 ///
 ///   server s ── whole, update, push, … ──► server keeper_of(s)
-///               after each commit,         take_replica(): the copy is at the same version
+///               after each commit of       take_replica(): the copy is at the same version
+///               an update or push,
 ///               before any answer
+///
+/// Pieces of work that were handed out since are not in it.
 ///
 /// The copy stands in lasting memory that its keeper was given (ServerOptions::replica_memory). It
 /// is read only when a shard's own memory is found empty between two groups: settle_shards() then

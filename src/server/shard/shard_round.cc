@@ -1,10 +1,13 @@
 // Rounds of a shard: when one is complete, the update it makes, the commit, and the answers. See
 // Shard::State for the words. The order within an update is what makes it safe:
 //
-//   begin_update  →  floats change, each piece saved before  →  ledger and work  →  commit
-//                 →  the copy on the next server  →  pulls are served  →  answers
+//   begin_update  →  floats change, each piece saved before and, where pulls are not compressed,
+//                    copied to those who pull
+//                 →  ledger and work  →  commit  →  the copy on the next server
+//                 →  other pulls are served  →  answers
 //
-// A server killed before the commit has not made the update, and nobody was told of it; after the
+// A server killed before the commit has not made the update, and nobody was told of it: floats that
+// a worker has got without an answer count for nothing, it pulls again in the next group. After the
 // commit it has, and whoever got no answer finds its push in the ledger when it makes it again.
 
 #include <signal.h>

@@ -85,8 +85,8 @@ struct ExchangeHead {
 /// What a request begins with: who asks, and for what. Plain data: it is written to shared memory
 /// as it is, and sent as bytes.
 struct RequestHeader : ExchangeHead {
-  std::int64_t generation = 0;  ///< Of the membership: which group of workers this is of.
-  std::int32_t worker = 0;
+  std::int64_t generation = 0;    ///< Of the membership: which group of workers this is of.
+  std::int32_t worker = 0;        ///< Its rank in that group, which is all that servers know it by.
   std::int32_t again_worker = 0;  ///< See again_generation: the worker there.
   std::uint64_t sequence = 0;     ///< Of pushes: 1, 2, 3, … per worker and server.
   std::uint64_t version = 0;      ///< That the worker's parameters had.

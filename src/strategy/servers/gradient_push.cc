@@ -22,7 +22,8 @@ namespace {
 ///                the whole gradient, then *apply* with the factor that follows from it
 ///   handed out   clip by the own norm, own momentum where servers have none (ServerRule); push,
 ///                pull and ask for the next piece, all in one exchange. With k-of-n the servers may
-///                keep it until others have pushed; otherwise it waits for nobody
+///                keep it until others have pushed, with `bounded` until a piece may be handed out;
+///                otherwise it waits for nobody
 ///
 /// *Good* is what this worker knows to be applied: in step it saves and carries good buffers and
 /// the good step, and beside them what it has if the servers have made the update of a push that

@@ -20,11 +20,11 @@ namespace cohort::strategy {
 /// with the context's timeout.
 ///
 /// Vocabulary. An *exchange* is one call to all servers: it may push, pull, ask for work, or
-/// several of these. A server's *version* counts its updates. The *chief* is worker 0. *In step*
-/// (sync) all push after the same steps and the servers update once per step; otherwise a *piece*,
-/// one part of a step's batch, is *claimed* from server 0 by whoever is free, and a push says of
-/// which pieces it is. *Tables* are embeddings: where gradients are pushed, servers keep them and
-/// workers fetch the rows they use.
+/// several of these. A server's *version* counts its updates. Workers are known by their ranks
+/// here; the *chief* is worker 0. *In step* (sync) all push after the same steps and the servers
+/// update once per step; otherwise a *piece*, one part of a step's batch, is *claimed* from server
+/// 0 by whoever is free, and a push says of which pieces it is. *Tables* are embeddings: where
+/// gradients are pushed, servers keep them and workers fetch the rows they use.
 ///
 /// The beginning (make_space), in this order on all workers:
 ///   1. the chief gives the servers a first model, where they have none

@@ -28,8 +28,8 @@ namespace cohort::training {
 /// but one: an earlier step's, of a worker that was lost, which may come with an answer.
 ///
 ///   ask_for_work()  held = any        begin_piece(n)  held = n, where n is due
-///   hand_in(n)      held = n          step_done()     the piece is put, then held = next or
-///   nothing
+///   hand_in(n)      held = n          step_done()     the piece is put, then held = the next one
+///                                                     that is due, or nothing
 ///
 /// Where the chief cannot see the other workers' memory, because they have launchers of their own,
 /// it tells of the steps it took part in, of those that pass a multiple, and of the last one.

@@ -41,8 +41,7 @@ struct LoopParts {
 ///                                       checkpoint)
 ///   Pace::may_apply                     a loss that is not finite goes no further
 ///   Strategy::finish_step               gradients become an update; the outcome is the same for
-///   all
-///                                       that made the step together
+///                                       all that made the step together
 ///   Pace::step_done, StepBooks, StepLog counts, slot, log
 ///   SessionCheckpoints::after_step      copies what is to be saved
 ///

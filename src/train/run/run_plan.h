@@ -17,8 +17,9 @@
 // There are three shapes of a run:
 //
 //   between-graph (usual)   a process per worker and server, all of this launcher: groups can
-//   change in-graph                one process, in which all workers and servers are threads of
-//   several launchers    torchrun or the like has started one launcher per worker (RANK,
+//                           change
+//   in-graph                one process, in which all workers and servers are threads
+//   of several launchers    torchrun or the like has started one launcher per worker (RANK,
 //                           WORLD_SIZE, …): this one starts its own worker, and the one with rank 0
 //                           the servers, too
 

@@ -22,7 +22,7 @@
 //   chief          ChiefCheckpoints   model, optimizer, state.json, its own part; waits for the
 //                                     parts of the others and commits all of it together
 //   other workers  WorkerParts        worker-<rank>.safetensors, into the folder where the chief
-//   waits
+//                                     waits
 //
 // To save is first to *fill*: the strategy copies its state, which takes the time of a copy and is
 // all that training stands still for; then the copy is written in the background. Who decides that
@@ -31,7 +31,8 @@
 // warning, never the end of a training; the checkpoints before stay as they were.
 //
 // Both live in WorkerLife, across groups: what is being written when a group ends is written to its
-// end. For the worker's own thread.
+// end. But a chief that waits for a part of a worker that was lost, or is not chief any more, gives
+// that checkpoint up. For the worker's own thread.
 
 namespace cohort::training {
 
@@ -44,10 +45,10 @@ bool asks_for_checkpoints(const CheckpointOptions& options);
 /// The chief's checkpoints, in the folder `checkpoints` of the run: when one is due, and writing it
 /// while training goes on. What becomes of each is said in the log.
 ///
-/// When another worker becomes chief, what is being written goes on: nobody waits for a disk to
-/// form a group. The new chief's checkpoints wait, in the background too, until the folder's lock
-/// is free; one of a worker that is not chief any more and has not got the lock by then is left
-/// out, because it would come after a newer one.
+/// When another worker becomes chief, what is being written goes on, unless a part of another
+/// worker is still missing: nobody waits for a disk to form a group. The new chief's checkpoints
+/// wait, in the background too, until the folder's lock is free; one of a worker that is not chief
+/// any more and has not got the lock by then is left out, because it would come after a newer one.
 class ChiefCheckpoints {
  public:
   using Fill = FillState;

@@ -14,8 +14,9 @@
 namespace cohort::training {
 
 /// What a chief starts from that has nothing itself: in the first group the checkpoint that the
-/// user named, if any; later, when everybody was lost, the newest one of this run. `from` becomes
-/// its path; it stays as it is where there is none. Throws Error where it is of another model.
+/// user named, if any; later, when everybody was lost, the newest one of this run, or where it has
+/// written none yet again the user's. `from` becomes its path; it stays as it is where there is
+/// none. Throws Error where it is of another model.
 std::optional<tensor::TrainingState> state_from_disk(const WorkerRun& run,
                                                      const cluster::View& view,
                                                      std::filesystem::path& from);

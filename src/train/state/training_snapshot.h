@@ -37,9 +37,9 @@ struct CheckpointPlace {
 /// It keeps what it needs of the model, so that training may go on, or the model may go, while it
 /// is being written. In this order, again and again with the same object:
 ///
-///   state()     a strategy copies parameters, slots and buffers into it      (training stands
-///   still) describe()  names, shapes, what is not trained, state.json               (training
-///   stands still) content()   shows all of it as files; writing them may be another thread's
+///   state()     a strategy copies parameters, slots and buffers into it    training stands still
+///   describe()  names, shapes, what is not trained, state.json             training stands still
+///   content()   shows all of it as files; another thread may write them    training goes on
 ///
 /// For one thread at a time.
 class TrainingSnapshot {

@@ -12,7 +12,8 @@
 
 // What single workers have, as files of a checkpoint: `worker-<rank>.safetensors`, which
 // docs/checkpoints.md describes. The chief's has only what is in none of the files of all; another
-// worker's has its model, slots and counters too, where its strategy keeps its own.
+// worker's also says how far it has come, and has its model, slots and buffers where its strategy
+// keeps its own.
 
 namespace cohort::training {
 
