@@ -18,7 +18,7 @@ namespace peer {
 /// What one process measured; print() makes the line of JSON of it.
 struct Figures {
   double samples_per_second = 0;  ///< Of this process, the first `skipped` steps left out.
-  double first_step_at = 0;       ///< On the clock of cohort::seconds_now().
+  double first_step_at = 0;       ///< On the clock of cohort::bench::seconds_now().
   double peak_rss_bytes = 0;
 };
 

@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
 std::string nested(int depth) {
   return std::string(static_cast<std::size_t>(depth), '[') +
@@ -57,7 +57,8 @@ std::string refusal(const char* text) {
 
 TEST(JsonText, WholeNumbersKeepToTheirRange) {
   EXPECT_EQ(integer_at(parse_json(R"({"step": 42})"), "step", 0, 100), 42);
-  EXPECT_EQ(integer_at(parse_json(R"({"step": 9223372036854775807})"), "step", 0, kMost), kMost);
+  EXPECT_EQ(integer_at(parse_json(R"({"step": 9223372036854775807})"), "step", 0, kLargest),
+            kLargest);
   for (const char* text :
        {R"({"step": 101})", R"({"step": -1})", R"({"step": 9223372036854775807})",
         R"({"step": 18446744073709551615})", R"({"step": 1e300})", R"({"step": 1.0})",

@@ -19,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // ThreadSanitizer does not see that gRPC hands bytes from thread to thread properly, and examines
-// each of them; see silence_grpc.cc.
+// each of them; see grpc_setup.cc.
 #if defined(__SANITIZE_THREAD__)
 constexpr std::size_t kLarge = 64 << 10;
 #else

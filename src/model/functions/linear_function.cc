@@ -147,11 +147,9 @@ struct LinearParameters : torch::autograd::Function<LinearParameters> {
   }
 };
 
-/// Joins the two nodes; the first is left out where nobody needs the input's gradient, both where
-/// no gradients are made at all.
+/// Joins the two nodes; the first is left out where nobody needs the input's gradient.
 Tensor apply_travelling_linear(const Tensor& input, const Tensor& weight, const Tensor& bias,
                                bool relu) {
-  if (!torch::GradMode::is_enabled()) return linear_product(input, weight, bias, relu);
   const Tensor constant_bias = bias.defined() ? bias.detach() : bias;
   const Tensor product =
       input.requires_grad()
@@ -163,6 +161,7 @@ Tensor apply_travelling_linear(const Tensor& input, const Tensor& weight, const 
 }  // namespace
 
 Tensor apply_linear(const Tensor& input, const Tensor& weight, const Tensor& bias, bool relu) {
+  if (!torch::GradMode::is_enabled()) return linear_product(input, weight, bias, relu);
   if (tensor::step_context().gradients_travel)
     return apply_travelling_linear(input, weight, bias, relu);
   return LinearFunction::apply(input, weight, optional(bias), relu);

@@ -181,6 +181,7 @@ struct Request {
   void clear() {
     kind = RequestKind::exchange;
     header = {};
+    number = 0;
     rows.clear();
     rows_wanted.clear();
     pieces.clear();
