@@ -13,6 +13,7 @@
 #include "base/activity.h"
 #include "base/deadline.h"
 #include "base/phases.h"
+#include "base/traffic.h"
 #include "cluster/store.h"
 #include "cluster/work_board.h"
 #include "collective/elements.h"

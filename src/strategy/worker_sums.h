@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "base/traffic.h"
 #include "collective/collectives.h"
 #include "strategy/model_state.h"
 #include "strategy/strategy.h"

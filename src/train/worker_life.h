@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/traffic.h"
 #include "data/sampler.h"
 #include "strategy/strategy.h"
 #include "train/loop/chief_log.h"

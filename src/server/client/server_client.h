@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "base/traffic.h"
 #include "cluster/store.h"
 #include "cluster/work_board.h"
 #include "compression/codec.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/traffic.h"
 #include "kinds/strategy_table.h"
 #include "launch/control/piece_losses.h"
 #include "strategy/strategy.h"
