@@ -43,16 +43,19 @@ def missing_names(root):
             if not match:
                 continue
             name, ending = match.groups()
+            if re.match(r"x(_|$)", name.split("/")[-1]):
+                continue
             where = f"{page.relative_to(root)}: `{quoted}`"
             if not ending and page.name in {"data.md", "job.md"}:
                 continue  # Users' own folders: `data/mnist`.
             if "/" in name.rstrip("/"):
                 beside = page.parent if page.is_relative_to(source) else source
-                places = (source, beside, root)
-                if name.split("/")[0] in rooms and \
+                places = (source, beside, root, root / "include")
+                # A path with an ending is a file of ours; without one it may be anything.
+                if (ending or name.split("/")[0] in rooms) and \
                         not any(names_a_file(place, name, ending) for place in places):
                     yield f"{where} does not exist"
-            elif ending in {".h", ".cc"} and page.is_relative_to(source) and name[:2] != "x_":
+            elif ending in {".h", ".cc"} and page.is_relative_to(source):
                 if not any(page.parent.rglob(name + ending)) and \
                         not (root / "include" / "cohort" / (name + ending)).exists():
                     yield f"{where} is not in this room"

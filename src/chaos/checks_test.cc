@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 
+#include "base/fail.h"
 #include "base/files.h"
 #include "checkpoint/safetensors.h"
 
@@ -72,6 +73,10 @@ TEST_F(ChecksTest, EachLossIsFound) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(compare(quiet, run("nan-last", {1, nan})), ElementsAre(HasSubstr("parameters")));
   EXPECT_THAT(compare(quiet, run("nan-first", {nan, 2})), ElementsAre(HasSubstr("parameters")));
+  other = run("no-tensors");
+  checkpoint::write_safetensors(other.run_dir / "model.safetensors", {});
+  EXPECT_THROW(compare(quiet, other), Error);
+  EXPECT_THROW(compare(other, quiet), Error);
   other.summary = nullptr;
   EXPECT_THAT(compare(quiet, other), ElementsAre(HasSubstr("no summary.json")));
 }

@@ -64,6 +64,21 @@ TEST(Wire, BringsARequestBack) {
   EXPECT_EQ(request.rest.size(), sizeof(float));
 }
 
+// A client uses one for all its exchanges.
+TEST(Wire, AClearedRequestIsThatOfANewOne) {
+  const Example example;
+  Request request = read_request(example.bytes);
+  request.kind = RequestKind::leave;
+  request.pieces = {{.step = 1, .part = 2}};
+  request.encoded = request.rest;
+  request.clear();
+  Bytes cleared, fresh;
+  write_request(cleared, request);
+  write_request(fresh, Request());
+  EXPECT_EQ(cleared, fresh);
+  EXPECT_TRUE(request.encoded.empty() && request.rest.empty());
+}
+
 TEST(Wire, RefusesARequestThatEndsTooEarly) {
   const Example example;
   for (std::size_t size = 0; size < example.bytes.size() - sizeof(float); ++size) {
