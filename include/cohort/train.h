@@ -82,6 +82,9 @@ struct RunOptions {
   /// For trials of what happens when tasks fail: TASK:POINT=ACTION[@N], separated by semicolons, as
   /// in "worker-1:worker.step=kill@20"; docs/failures.md has the points and actions.
   std::string faults = {};
+  /// What the ranks of several hosts say to each other is not encrypted, and may be seen on the
+  /// network between them. Without this, or COHORT_INSECURE=1, such a run is refused.
+  bool insecure = false;
 };
 
 /// Trains `job` and returns when it is over: start() and Run::wait() of cohort/run.h, with this

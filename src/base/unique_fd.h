@@ -23,6 +23,8 @@ class UniqueFd {
   }
 
   int get() const { return fd_; }
+  /// The caller closes it from now on.
+  int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
 
  private:

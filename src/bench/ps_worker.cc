@@ -5,7 +5,7 @@
 #include "bench/bench_worker.h"
 #include "bench/own_process.h"
 #include "bench/timing.h"
-#include "cluster/tcp_store.h"
+#include "cluster/socket_store.h"
 #include "os/memory.h"
 #include "server/client/server_client.h"
 #include "server/door/run_server.h"
@@ -78,9 +78,10 @@ std::vector<double> time_in_processes(const Group& group, const TimingPlan& plan
   const auto count = server_call_names().size();
   const auto answer = os::SharedMemory::create(count * sizeof(double));
   const std::span times(reinterpret_cast<double*>(answer.data()), count);
-  cluster::StoreServer rendezvous("127.0.0.1", 0);
+  cluster::StoreServer rendezvous(cluster::Pass::draw());
   const auto connect = [&] {
-    return cluster::TcpStore("127.0.0.1", rendezvous.port(), Deadline::in_seconds(kTimeoutSeconds));
+    return cluster::SocketStore(rendezvous.endpoint(), rendezvous.pass(),
+                                Deadline::in_seconds(kTimeoutSeconds));
   };
   for (int server = 0; server < group.servers; ++server) {
     in_child(fmt::format("process {}", server), [&] {

@@ -24,6 +24,7 @@
 #include "cli/machine_facts.h"
 #include "kernel/kernel_report.h"
 #include "launch/failure.h"
+#include "cluster/socket_store.h"
 #include "os/memory.h"
 #include "os/shared_wait.h"
 
@@ -85,28 +86,36 @@ Finding check_memory() {
   return {Verdict::warn, "memory", detail, "a worker takes about 0.3 GiB besides its data"};
 }
 
-/// Workers share memory by opening each other's descriptors: a child tries that with ours.
-bool child_can_attach(const std::string& path) {
+/// Workers share memory by handing it to each other through the store: a child takes ours.
+bool child_can_take(const os::SharedMemory& memory) {
+  const auto soon = [] { return Deadline::in_seconds(10); };
+  cluster::StoreServer server(cluster::Pass::draw());
   const pid_t child = ::fork();
   if (child == 0) {
-    const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    ::_exit(fd ? 0 : 1);
+    try {
+      cluster::SocketStore store(server.endpoint(), server.pass(), soon());
+      store.take("memory", os::SharedMemory::Pages::on_use, soon());
+      ::_exit(0);
+    } catch (const std::exception&) {
+      ::_exit(1);
+    }
   }
+  server.start();
+  cluster::SocketStore(server.endpoint(), server.pass(), soon()).give("memory", memory, 1);
   int status = 1;
   return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
 }
 
-/// Made as a training makes it, and opened by another process as a worker opens it.
+/// Made as a training makes it, and handed to another process as a worker gets it.
 Finding check_shared_memory() {
   constexpr std::size_t kBytes = 64 << 20;
   const std::string advice = "train with --engine gloo";
   try {
     const os::SharedMemory memory = os::SharedMemory::create(kBytes);
-    if (child_can_attach(memory.path())) {
-      return {Verdict::ok, "shared memory", "memfd of 64 MiB made and opened by a second process"};
+    if (child_can_take(memory)) {
+      return {Verdict::ok, "shared memory", "memfd of 64 MiB made and handed to a second process"};
     }
-    return {Verdict::warn, "shared memory", "a second process cannot open " + memory.path(),
-            advice};
+    return {Verdict::warn, "shared memory", "a second process cannot be handed any", advice};
   } catch (const Error& error) {
     return {Verdict::warn, "shared memory", error.what(), advice};
   }

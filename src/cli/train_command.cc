@@ -61,6 +61,7 @@ struct TrainWords {
   std::string faults;
   std::string log_format = "text";
   bool quiet = false;
+  bool insecure = false;
 
   // To print something instead of training.
   bool print_config = false;
@@ -96,6 +97,8 @@ void configure_train(CLI::App& app, TrainWords& words) {
                "Print the job with every key resolved, and do not train");
   app.add_flag("--keys", words.keys, "Print every key a job file can have, and do not train");
   app.add_flag("--quiet", words.quiet, "Print nothing but errors");
+  app.add_flag("--insecure", words.insecure,
+               "Between hosts: what is sent may be seen on the network (COHORT_INSECURE=1)");
   app.add_flag("--trace", words.trace, "Write trace.json into the run's folder (log.trace)");
 }
 
@@ -167,7 +170,8 @@ int run_train(const TrainWords& words) {
                                       .resume = words.resume,
                                       .quiet = words.quiet,
                                       .json_log = words.log_format == "json",
-                                      .faults = words.faults});
+                                      .faults = words.faults,
+                                      .insecure = words.insecure});
   // What a run survived was told when it happened.
   if (summary.exit_code != 0) {
     for (const std::string& failure : summary.failures) {

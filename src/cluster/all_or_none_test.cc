@@ -41,18 +41,14 @@ TEST(AllOrNone, KeepsDecisionsApart) {
 }
 
 /// Answers too late every other time, though it has done what it was asked to.
-class SlowStore : public Store {
+class SlowStore : public PrefixStore {
  public:
-  explicit SlowStore(Store& store) : store_(store) {}
-  void set(const std::string& key, const std::string& value) override { store_.set(key, value); }
-  std::string get(const std::string& key, Deadline deadline) override {
-    return store_.get(key, deadline);
-  }
+  explicit SlowStore(Store& store) : PrefixStore(store, "") {}
   std::int64_t add(const std::string& key, std::int64_t amount) override {
-    return in_time(store_.add(key, amount));
+    return in_time(PrefixStore::add(key, amount));
   }
   std::string set_once(const std::string& key, const std::string& value) override {
-    return in_time(store_.set_once(key, value));
+    return in_time(PrefixStore::set_once(key, value));
   }
 
  private:
@@ -62,7 +58,6 @@ class SlowStore : public Store {
     return answer;
   }
 
-  Store& store_;
   int calls_ = 0;
 };
 

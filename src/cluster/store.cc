@@ -1,5 +1,7 @@
 #include "cluster/store.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "base/fail.h"
@@ -21,10 +23,23 @@ std::int64_t parse_counter(const std::string& key, const std::string& value) {
 
 }  // namespace
 
+/// With the lock held: what the key has now. Throws before anything changes.
+const std::string* MemoryStore::put(const std::string& key, const std::string& value) {
+  if (const auto entry = values_.find(key); entry != values_.end()) return &entry->second;
+  if (bytes_ + key.size() + value.size() > kMaxStoreBytes) {
+    fail(ErrorCode::no_space, "The store has no room for the key \"{}\".", excerpt(key));
+  }
+  bytes_ += key.size() + value.size();
+  return &values_.emplace(key, value).first->second;
+}
+
 void MemoryStore::set(const std::string& key, const std::string& value) {
   {
     const std::lock_guard lock(mutex_);
-    values_[key] = value;
+    if (*put(key, value) != value) {
+      fail(ErrorCode::invalid, "The key \"{}\" of the store is set, and stays what it is.",
+           excerpt(key));
+    }
   }
   changed_.notify_all();
 }
@@ -48,6 +63,7 @@ std::int64_t MemoryStore::add(const std::string& key, std::int64_t amount) {
       fail(ErrorCode::invalid, "The counter \"{}\" of the store cannot count that far.",
            excerpt(key));
     }
+    put(key, "0");
     values_[key] = std::to_string(*sum);
   }
   changed_.notify_all();
@@ -58,7 +74,7 @@ std::string MemoryStore::set_once(const std::string& key, const std::string& val
   std::string stands;
   {
     const std::lock_guard lock(mutex_);
-    stands = values_.emplace(key, value).first->second;
+    stands = *put(key, value);
   }
   changed_.notify_all();
   return stands;
@@ -71,12 +87,80 @@ std::optional<std::string> MemoryStore::find(const std::string& key) {
   return entry->second;
 }
 
-std::string PrefixStore::get(const std::string& key, Deadline deadline) {
-  if (!abandoned_) return store_.get(prefix_ + key, deadline);
+void MemoryStore::give(const std::string& key, const os::SharedMemory& memory, int takers) {
+  UniqueFd descriptor(::fcntl(memory.descriptor(), F_DUPFD_CLOEXEC, 0));
+  if (!descriptor) fail_errno("Cannot hand over shared memory");
+  give(key, Handed{std::move(descriptor), memory.size()}, takers);
+}
+
+void MemoryStore::give(const std::string& key, Handed memory, int takers) {
+  if (takers <= 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (untaken_.size() >= kMaxUntaken) {
+      fail(ErrorCode::no_space, "The store has {} pieces of memory that nobody took.",
+           untaken_.size());
+    }
+    if (!untaken_.emplace(key, Untaken{std::move(memory), takers}).second) {
+      fail(ErrorCode::invalid, "Memory was given as \"{}\" before.", excerpt(key));
+    }
+  }
+  changed_.notify_all();
+}
+
+std::optional<MemoryStore::Handed> MemoryStore::find_memory(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  return take_now(key);
+}
+
+void MemoryStore::withdraw(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  untaken_.erase(key);
+}
+
+/// With the lock held.
+std::optional<MemoryStore::Handed> MemoryStore::take_now(const std::string& key) {
+  const auto entry = untaken_.find(key);
+  if (entry == untaken_.end()) return std::nullopt;
+  Handed handed;
+  Untaken& untaken = entry->second;
+  if (--untaken.takers == 0) {
+    handed = std::move(untaken.memory);
+    untaken_.erase(entry);
+  } else {
+    const int descriptor = ::fcntl(untaken.memory.descriptor.get(), F_DUPFD_CLOEXEC, 0);
+    if (descriptor < 0) fail_errno("Cannot hand over shared memory");
+    handed = {UniqueFd(descriptor), untaken.memory.bytes};
+  }
+  return handed;
+}
+
+os::SharedMemory MemoryStore::take(const std::string& key, os::SharedMemory::Pages pages,
+                                   Deadline deadline) {
+  std::optional<Handed> handed;
+  {
+    std::unique_lock lock(mutex_);
+    const auto is_given = [&] { return (handed = take_now(key)).has_value(); };
+    if (!changed_.wait_until(lock, deadline.at(), is_given)) {
+      fail(ErrorCode::timeout, "Nobody gave the memory \"{}\" before the deadline.", key);
+    }
+  }
+  return os::SharedMemory::adopt(std::move(handed->descriptor), handed->bytes, pages);
+}
+
+const Pass& MemoryStore::pass() {
+  const std::lock_guard lock(mutex_);
+  if (!pass_) pass_ = Pass::draw();
+  return *pass_;
+}
+
+template <class Wait>
+auto PrefixStore::while_not_abandoned(const std::string& key, Deadline deadline, Wait&& wait) {
+  if (!abandoned_) return wait(prefix_ + key, deadline);
   for (;;) {
     const Duration left = deadline.remaining();
     try {
-      return store_.get(prefix_ + key, Deadline::in(std::min(left, kLook)));
+      return wait(prefix_ + key, Deadline::in(std::min(left, kLook)));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::timeout || deadline.passed()) throw;
     }
@@ -84,6 +168,19 @@ std::string PrefixStore::get(const std::string& key, Deadline deadline) {
       fail(ErrorCode::peer_lost, "a task was lost while others waited for {}{}", prefix_, key);
     }
   }
+}
+
+std::string PrefixStore::get(const std::string& key, Deadline deadline) {
+  return while_not_abandoned(key, deadline, [this](const std::string& whole, Deadline until) {
+    return store_.get(whole, until);
+  });
+}
+
+os::SharedMemory PrefixStore::take(const std::string& key, os::SharedMemory::Pages pages,
+                                   Deadline deadline) {
+  return while_not_abandoned(key, deadline, [&](const std::string& whole, Deadline until) {
+    return store_.take(whole, pages, until);
+  });
 }
 
 }  // namespace cohort::cluster

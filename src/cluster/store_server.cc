@@ -1,18 +1,16 @@
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 
 #include <cerrno>
+#include <new>
 #include <system_error>
 #include <vector>
 
 #include "base/fail.h"
 #include "base/integers.h"
 #include "base/log.h"
-#include "cluster/tcp_store.h"
-#include "os/tcp_socket.h"
+#include "cluster/socket_store.h"
+#include "os/endpoint.h"
 
 namespace cohort::cluster {
 
@@ -21,16 +19,11 @@ namespace {
 constexpr std::size_t kMaxClients = 4096;
 // Bytes; a client that reads its answers has at most one of them outstanding.
 constexpr std::size_t kMaxUnreadAnswers = 4 * kMaxStoreValue;
-
-/// Sends what the socket takes now. False when the connection is broken.
-bool send_some(const UniqueFd& socket, std::string& bytes) {
-  while (!bytes.empty()) {
-    const auto count = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (count < 0) return errno == EAGAIN || errno == EINTR;
-    bytes.erase(0, static_cast<std::size_t>(count));
-  }
-  return true;
-}
+// Descriptors that came before the request they belong to: a client has one request under way.
+constexpr std::size_t kMaxLooseDescriptors = 8;
+// Pieces of memory of one client that nobody has taken. A task gives a few in every group; what is
+// older is of groups that are over.
+constexpr std::size_t kMaxUntakenOfClient = 128;
 
 std::int64_t parse_amount(const std::string& text) {
   if (const auto amount = parse_integer(text)) return *amount;
@@ -39,16 +32,17 @@ std::int64_t parse_amount(const std::string& text) {
 
 }  // namespace
 
-StoreServer::StoreServer(const std::string& address, std::uint16_t port)
-    : listener_(os::listen_on(address, port)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+StoreServer::StoreServer(const Pass& pass) : StoreServer(pass.endpoint_of(pass.new_address("store")), pass) {}
+
+StoreServer::StoreServer(const std::string& endpoint, const Pass& pass)
+    : pass_(pass),
+      door_(endpoint, pass, Purpose::store),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      values_(pass) {
   if (!wake_) fail_errno("Cannot make the eventfd of the store");
 }
 
 StoreServer::~StoreServer() = default;
-
-std::uint16_t StoreServer::port() const {
-  return os::own_port(listener_);
-}
 
 void StoreServer::start() {
   thread_ = std::jthread([this](std::stop_token stop) {
@@ -62,115 +56,156 @@ void StoreServer::start() {
 void StoreServer::serve(std::stop_token stop) {
   std::vector<pollfd> sockets;
   while (!stop.stop_requested()) {
-    sockets.assign({{wake_.get(), POLLIN, 0},
-                    {listener_.get(), static_cast<short>(accepting_ ? POLLIN : 0), 0}});
+    sockets.assign({{wake_.get(), POLLIN, 0}});
     for (const Client& client : clients_) {
       const int events = POLLIN | (client.outgoing.empty() ? 0 : POLLOUT);
       sockets.push_back({client.socket.get(), static_cast<short>(events), 0});
     }
-    if (::poll(sockets.data(), sockets.size(), -1) < 0) continue;
-    auto polled = sockets.begin() + 2;
+    const int patience = door_.add_to(sockets);
+    if (::poll(sockets.data(), sockets.size(), patience) < 0) continue;
+    auto polled = sockets.begin() + 1;
     for (Client& client : clients_) {
       if ((polled++)->revents != 0) receive_from(client);
     }
     for (Client& client : clients_) {
-      if (!send_some(client.socket, client.outgoing)) client.gone = true;
+      if (!send_some(client)) client.gone = true;
     }
     remove_gone();
-    if (sockets[1].revents != 0) accept_clients();
-  }
-}
-
-// Where the system has no descriptor left, the listener would be readable all the time: it is not
-// looked at until a client has gone.
-void StoreServer::accept_clients() {
-  while (clients_.size() < kMaxClients) {
-    UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) {
-      const bool transient = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
-      if (!transient) {
-        log_warn("The store takes no more clients until one leaves: {}.",
-                 std::generic_category().message(errno));
-      }
-      accepting_ = transient;
-      return;
+    for (Doorkeeper::Admitted& admitted : door_.look()) {
+      clients_.push_back({.socket = std::move(admitted.socket), .member = admitted.member});
     }
-    const int on = 1;
-    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    clients_.emplace_back().socket = std::move(socket);
+    if (clients_.size() >= kMaxClients) door_.set_taking(false);
   }
-  accepting_ = false;
 }
 
 void StoreServer::receive_from(Client& client) {
-  char buffer[16 << 10];
-  const auto count = ::recv(client.socket.get(), buffer, sizeof(buffer), 0);
-  if (count <= 0) {
-    client.gone = count == 0 || (errno != EAGAIN && errno != EINTR);
-    return;
-  }
-  client.incoming.append(buffer, static_cast<std::size_t>(count));
   try {
+    const auto count = os::receive_with(client.socket, client.incoming, client.descriptors);
+    if (count <= 0) {
+      client.gone = count == 0 || (errno != EAGAIN && errno != EINTR);
+      return;
+    }
     while (auto request = decode_store_message(client.incoming)) {
       handle(client, std::move(*request));
     }
-    if (client.outgoing.size() > kMaxUnreadAnswers) {
+    if (client.unread > kMaxUnreadAnswers) {
       fail(ErrorCode::invalid, "It asks without reading the answers.");
     }
+    if (client.descriptors.size() > kMaxLooseDescriptors) {
+      fail(ErrorCode::invalid, "It sends descriptors that belong to nothing.");
+    }
   } catch (const Error& error) {
-    log_warn("The store drops a client: {}", error.what());
+    log_warn("The store drops {}: {}", name_of(client.member), error.what());
+    client.gone = true;
+  } catch (const std::bad_alloc&) {
+    log_warn("The store drops {}: there is no memory left.", name_of(client.member));
     client.gone = true;
   }
 }
 
 void StoreServer::handle(Client& client, StoreMessage request) {
   // A client has one request under way: a new one means that it gave up the one before.
-  client.waiting_get.reset();
-  if (request.kind == StoreMessage::Kind::get) {
-    const std::string key = request.key;
-    client.waiting_get = std::move(request);
-    answer_waiting(key);
+  client.waiting.reset();
+  if (request.kind == StoreMessage::Kind::get || request.kind == StoreMessage::Kind::take) {
+    client.waiting = std::move(request);
+    if (answer_now(client)) client.waiting.reset();
     return;
   }
-  StoreMessage answer{StoreMessage::Kind::done, request.id, "", ""};
+  StoreMessage reply{StoreMessage::Kind::done, request.id, "", ""};
   try {
-    answer.value = apply(request);
+    reply.value = apply(client, request);
   } catch (const Error& error) {
-    answer.kind = StoreMessage::Kind::refused;
-    answer.value = error.what();
+    reply.kind = StoreMessage::Kind::refused;
+    reply.value = error.what();
   }
-  client.outgoing += encode_store_message(answer);
+  answer(client, reply);
   answer_waiting(request.key);
 }
 
-std::string StoreServer::apply(const StoreMessage& request) {
-  if (request.kind == StoreMessage::Kind::add) {
-    return std::to_string(values_.add(request.key, parse_amount(request.value)));
+std::string StoreServer::apply(Client& client, const StoreMessage& request) {
+  switch (request.kind) {
+    case StoreMessage::Kind::add:
+      return std::to_string(values_.add(request.key, parse_amount(request.value)));
+    case StoreMessage::Kind::set_once:
+      return values_.set_once(request.key, request.value);
+    case StoreMessage::Kind::set:
+      values_.set(request.key, request.value);
+      return "";
+    case StoreMessage::Kind::give:
+      take_given(client, request);
+      return "";
+    default:
+      fail(ErrorCode::invalid, "The store was sent an answer where it expects a request.");
   }
-  if (request.kind == StoreMessage::Kind::set_once) {
-    return values_.set_once(request.key, request.value);
+}
+
+void StoreServer::take_given(Client& client, const StoreMessage& request) {
+  const auto blank = request.value.find(' ');
+  const auto bytes = parse_integer(request.value.substr(0, blank), 1);
+  const auto takers = parse_integer(
+      blank == std::string::npos ? "" : request.value.substr(blank + 1), 0, kAnyTakers);
+  if (client.descriptors.empty() || !bytes || !takers) {
+    fail(ErrorCode::invalid, "\"{}\" is not memory to be handed over.", excerpt(request.value));
   }
-  if (request.kind != StoreMessage::Kind::set) {
-    fail(ErrorCode::invalid, "The store was sent an answer where it expects a request.");
+  UniqueFd descriptor = std::move(client.descriptors.front());
+  client.descriptors.erase(client.descriptors.begin());
+  values_.give(request.key, {std::move(descriptor), static_cast<std::size_t>(*bytes)},
+               static_cast<int>(*takers));
+  client.gave.push_back(request.key);
+  if (client.gave.size() > kMaxUntakenOfClient) {
+    values_.withdraw(client.gave.front());
+    client.gave.pop_front();
   }
-  values_.set(request.key, request.value);
-  return "";
+}
+
+void StoreServer::answer(Client& client, const StoreMessage& message, UniqueFd descriptor) {
+  client.outgoing.push_back({encode_store_message(message), std::move(descriptor)});
+  client.unread += client.outgoing.back().bytes.size();
+}
+
+/// Answers what the client waits for, if that can be answered.
+bool StoreServer::answer_now(Client& client) {
+  const StoreMessage& request = *client.waiting;
+  if (request.kind == StoreMessage::Kind::get) {
+    const auto value = values_.find(request.key);
+    if (value) answer(client, {StoreMessage::Kind::done, request.id, "", *value});
+    return value.has_value();
+  }
+  auto memory = values_.find_memory(request.key);
+  if (!memory) return false;
+  answer(client, {StoreMessage::Kind::handed, request.id, "", std::to_string(memory->bytes)},
+         std::move(memory->descriptor));
+  return true;
 }
 
 void StoreServer::answer_waiting(const std::string& key) {
-  const auto value = values_.find(key);
-  if (!value) return;
   for (Client& client : clients_) {
-    if (!client.waiting_get || client.waiting_get->key != key) continue;
-    client.outgoing +=
-        encode_store_message({StoreMessage::Kind::done, client.waiting_get->id, "", *value});
-    client.waiting_get.reset();
+    if (!client.waiting || client.waiting->key != key || client.gone) continue;
+    if (answer_now(client)) client.waiting.reset();
   }
 }
 
+/// Sends what the socket takes now. False when the connection is broken.
+bool StoreServer::send_some(Client& client) {
+  while (!client.outgoing.empty()) {
+    Outgoing& next = client.outgoing.front();
+    const auto count = os::send_with(client.socket, next.bytes, next.descriptor.get());
+    if (count < 0) return errno == EAGAIN || errno == EINTR;
+    next.descriptor = UniqueFd();  // It went with the first byte.
+    next.bytes.erase(0, static_cast<std::size_t>(count));
+    client.unread -= static_cast<std::size_t>(count);
+    if (next.bytes.empty()) client.outgoing.pop_front();
+  }
+  return true;
+}
+
 void StoreServer::remove_gone() {
-  const auto removed = std::erase_if(clients_, [](const Client& client) { return client.gone; });
-  if (removed > 0) accepting_ = true;
+  for (const Client& client : clients_) {
+    if (!client.gone) continue;
+    for (const std::string& key : client.gave) values_.withdraw(key);
+    door_.set_taking(true);
+  }
+  std::erase_if(clients_, [](const Client& client) { return client.gone; });
 }
 
 }  // namespace cohort::cluster

@@ -13,7 +13,8 @@
 #include <limits>
 #include <thread>
 
-#include "cluster/tcp_store.h"
+#include "cluster/socket_store.h"
+#include "os/endpoint.h"
 #include "os/tcp_socket.h"
 
 namespace cohort::cluster {
@@ -73,28 +74,66 @@ TEST(StoreMessage, RefusesWhatIsNoMessage) {
 /// What every store does: the same tests over the memory and over a socket.
 class StoreTest : public ::testing::TestWithParam<bool> {
  protected:
-  StoreTest() : server_(kLoopback, 0) { server_.start(); }
+  StoreTest() : server_(Pass::draw()) { server_.start(); }
 
   /// Another client of the same store.
   Store& client() {
     if (!GetParam()) return memory_;
-    clients_.push_back(std::make_unique<TcpStore>(kLoopback, server_.port(), soon()));
+    clients_.push_back(std::make_unique<SocketStore>(server_.endpoint(), server_.pass(), soon()));
     return *clients_.back();
   }
 
  private:
   MemoryStore memory_;
   StoreServer server_;
-  std::vector<std::unique_ptr<TcpStore>> clients_;
+  std::vector<std::unique_ptr<SocketStore>> clients_;
 };
 
-TEST_P(StoreTest, KeepsWhatWasSetLast) {
+TEST_P(StoreTest, AKeyIsWrittenOnce) {
   Store& store = client();
-  store.set("key", "first");
   store.set("key", std::string(100'000, '\0'));
   store.set("empty", "");
+  store.set("key", std::string(100'000, '\0'));
+  const Error error = error_of([&] { client().set("key", "another's word"); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid);
   EXPECT_EQ(client().get("key", soon()), std::string(100'000, '\0'));
   EXPECT_EQ(store.get("empty", soon()), "");
+}
+
+TEST_P(StoreTest, HasRoomForSoMuchAndNoMore) {
+  Store& store = client();
+  const std::string large(kMaxStoreValue, 'x');
+  EXPECT_THROW(
+      {
+        for (std::size_t i = 0; i <= kMaxStoreBytes / large.size(); ++i) {
+          store.set(std::to_string(i), large);
+        }
+      },
+      Error);
+  EXPECT_EQ(client().get("0", soon()), large) << "what was there stays";
+}
+
+TEST_P(StoreTest, HandsMemoryToWhoTakesIt) {
+  os::SharedMemory memory = os::SharedMemory::create(5000);
+  Store& giver = client();
+  std::byte seen{};
+  std::jthread early([&, &taker = client()] {
+    os::SharedMemory taken = taker.take("memory", os::SharedMemory::Pages::reserved, soon());
+    EXPECT_EQ(taken.size(), 5000u);
+    taken.data()[1] = std::byte{5};
+    seen = taken.data()[4999];
+  });
+  memory.data()[4999] = std::byte{7};
+  giver.give("memory", memory, 2);
+  early.join();
+  EXPECT_EQ(seen, std::byte{7});
+  EXPECT_EQ(memory.data()[1], std::byte{5}) << "it is the same memory";
+  EXPECT_THROW(client().give("memory", memory, 1), Error) << "before it is taken, nobody else's";
+  client().take("memory", os::SharedMemory::Pages::on_use, soon());
+  const Error gone = error_of([&] {
+    client().take("memory", os::SharedMemory::Pages::reserved, Deadline::in_seconds(0.02));
+  });
+  EXPECT_EQ(gone.code(), ErrorCode::timeout) << "both takers have it";
 }
 
 TEST_P(StoreTest, GetWaitsForASetter) {
@@ -174,18 +213,33 @@ TEST_P(StoreTest, RefusesSumsThatOverflowAndQuotesLittle) {
   const Error too_far = error_of([&] { store.add("count", 1); });
   EXPECT_THAT(too_far.what(), HasSubstr("cannot count that far"));
   EXPECT_EQ(store.add("count", -kMost), 0);
-  store.set("count", std::string(100'000, '1'));
-  const Error no_counter = error_of([&] { store.add("count", 1); });
+  store.set("text", std::string(100'000, '1'));
+  const Error no_counter = error_of([&] { store.add("text", 1); });
   EXPECT_LT(std::string(no_counter.what()).size(), 300u);
 }
 
+/// A connection that has proved itself and then sends bytes of its own.
+UniqueFd proven_socket(const StoreServer& server) {
+  UniqueFd socket = os::connect_at(server.endpoint(), soon());
+  prove(socket, Connecting(server.pass().secret, Purpose::store, {}), "the store", soon());
+  return socket;
+}
+
+void send_bytes(const UniqueFd& socket, const std::string& bytes) {
+  ASSERT_EQ(::write(socket.get(), bytes.data(), bytes.size()), std::ssize(bytes));
+}
+
+bool is_closed(const UniqueFd& socket) {
+  char byte = 0;
+  return os::wait_for_socket(socket, POLLIN, soon()) && ::read(socket.get(), &byte, 1) <= 0;
+}
+
 TEST(StoreServer, RefusesAnAmountThatIsNoNumber) {
-  StoreServer server(kLoopback, 0);
+  StoreServer server(Pass::draw());
   server.start();
-  const UniqueFd socket = os::connect_to(kLoopback, server.port(), soon());
+  const UniqueFd socket = proven_socket(server);
   for (const std::string amount : {"12abc", "", "9223372036854775808", "x"}) {
-    const std::string wire = encode_store_message({Kind::add, 1, "count", amount});
-    ASSERT_EQ(::write(socket.get(), wire.data(), wire.size()), std::ssize(wire));
+    send_bytes(socket, encode_store_message({Kind::add, 1, "count", amount}));
     std::string answer;
     std::optional<StoreMessage> message;
     while (!(message = decode_store_message(answer))) {
@@ -200,75 +254,119 @@ TEST(StoreServer, RefusesAnAmountThatIsNoNumber) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, StoreTest, ::testing::Values(false, true),
-                         [](const auto& test) { return test.param ? "Tcp" : "Memory"; });
+                         [](const auto& test) { return test.param ? "Socket" : "Memory"; });
 
-TEST(TcpStore, WaitsForAServerThatStartsLater) {
-  std::uint16_t port = 0;
-  { port = StoreServer(kLoopback, 0).port(); }  // Nobody listens there now.
+TEST(SocketStore, WaitsForAServerThatStartsLater) {
+  const Pass pass = Pass::draw();
+  const std::string endpoint = pass.endpoint_of("unix:later");
   std::string value;
-  std::jthread early([&] {
-    TcpStore store("localhost", port, soon());
-    value = store.get("key", soon());
-  });
-  StoreServer server(kLoopback, port);
+  std::jthread early([&] { value = SocketStore(endpoint, pass, soon()).get("key", soon()); });
+  StoreServer server(endpoint, pass);
   server.start();
-  TcpStore(kLoopback, port, soon()).set("key", "value");
+  SocketStore(endpoint, pass, soon()).set("key", "value");
   early.join();
   EXPECT_EQ(value, "value");
 }
 
-TEST(TcpStore, SaysWhereNobodyAnswered) {
-  std::uint16_t port = 0;
-  { port = StoreServer(kLoopback, 0).port(); }
-  const Error error = error_of([&] { TcpStore(kLoopback, port, Deadline::in_seconds(0.05)); });
-  EXPECT_EQ(error.code(), ErrorCode::timeout);
-  EXPECT_THAT(error.what(), HasSubstr(os::host_and_port(kLoopback, port)));
-}
-
-TEST(TcpStore, NamesTheHostThatCannotBeResolved) {
-  const Error error =
-      error_of([&] { TcpStore("no-such-host.invalid", 1, Deadline::in_seconds(0.05)); });
-  EXPECT_THAT(error.what(), HasSubstr("no-such-host.invalid"));
-}
-
-TEST(TcpStore, NamesTheServerItLost) {
-  auto server = std::make_unique<StoreServer>(kLoopback, 0);
-  const std::uint16_t port = server->port();
-  server->start();
-  TcpStore store(kLoopback, port, soon());
-  store.set("key", "value");
-  server.reset();
-  for (int call = 0; call < 2; ++call) {
-    const Error error = error_of([&] { store.get("key", soon()); });
-    EXPECT_EQ(error.code(), ErrorCode::peer_lost);
-    EXPECT_THAT(error.what(), HasSubstr(os::host_and_port(kLoopback, port)));
+TEST(SocketStore, SaysWhereNobodyAnswered) {
+  const Pass pass = Pass::draw();
+  std::string endpoint;
+  { endpoint = StoreServer(kLoopback + ":0", pass).endpoint(); }  // Nobody listens there now.
+  for (const std::string& nowhere : {endpoint, pass.endpoint_of("unix:nowhere")}) {
+    const Error error = error_of([&] { SocketStore(nowhere, pass, Deadline::in_seconds(0.05)); });
+    EXPECT_EQ(error.code(), ErrorCode::timeout);
+    EXPECT_THAT(error.what(), HasSubstr(nowhere));
   }
 }
 
-TEST(TcpStore, TellsItsAddressOnTheConnection) {
-  StoreServer server(kLoopback, 0);
-  server.start();
-  EXPECT_EQ(TcpStore(kLoopback, server.port(), soon()).local_address(), kLoopback);
+TEST(SocketStore, NamesTheHostThatCannotBeResolved) {
+  const Error error = error_of([&] {
+    SocketStore("no-such-host.invalid:1", Pass::draw(), Deadline::in_seconds(0.05));
+  });
+  EXPECT_THAT(error.what(), HasSubstr("no-such-host.invalid"));
 }
 
-TEST(StoreServer, DropsAClientThatSpeaksAnotherProtocol) {
-  StoreServer server(kLoopback, 0);
+TEST(SocketStore, NamesTheServerItLost) {
+  for (const std::string where : {"unix", "tcp"}) {
+    const Pass pass = Pass::draw();
+    auto server = where == "unix" ? std::make_unique<StoreServer>(pass)
+                                  : std::make_unique<StoreServer>(kLoopback + ":0", pass);
+    const std::string endpoint = server->endpoint();
+    server->start();
+    SocketStore store(endpoint, pass, soon());
+    store.set("key", "value");
+    server.reset();
+    for (int call = 0; call < 2; ++call) {
+      const Error error = error_of([&] { store.get("key", soon()); });
+      EXPECT_EQ(error.code(), ErrorCode::peer_lost);
+      EXPECT_THAT(error.what(), HasSubstr(endpoint));
+    }
+  }
+}
+
+TEST(SocketStore, TellsItsAddressOnTheConnection) {
+  const Pass pass = Pass::draw();
+  StoreServer remote(kLoopback + ":0", pass);
+  remote.start();
+  EXPECT_EQ(SocketStore(remote.endpoint(), pass, soon()).local_address(), kLoopback);
+  StoreServer here(pass);
+  here.start();
+  EXPECT_EQ(SocketStore(here.endpoint(), pass, soon()).local_address(), "");
+}
+
+TEST(SocketStore, MemoryIsNotHandedToAnotherHost) {
+  StoreServer server(kLoopback + ":0", Pass::draw());
   server.start();
-  const UniqueFd stranger = os::connect_to(kLoopback, server.port(), soon());
-  const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
-  ASSERT_EQ(::write(stranger.get(), request.data(), request.size()),
-            static_cast<ssize_t>(request.size()));
-  ASSERT_TRUE(os::wait_for_socket(stranger, POLLIN, soon()));
-  char byte = 0;
-  EXPECT_LE(::read(stranger.get(), &byte, 1), 0);
-  TcpStore(kLoopback, server.port(), soon()).set("key", "still served");
+  SocketStore store(server.endpoint(), server.pass(), soon());
+  const Error error =
+      error_of([&] { store.give("memory", os::SharedMemory::create(4096), 1); });
+  EXPECT_EQ(error.code(), ErrorCode::unsupported);
+  MemoryStore host;
+  HostStore joined(store, host);
+  joined.give("memory", os::SharedMemory::create(4096), 1);
+  EXPECT_EQ(joined.take("memory", os::SharedMemory::Pages::reserved, soon()).size(), 4096u);
+}
+
+TEST(StoreServer, DropsAMemberThatSpeaksAnotherProtocol) {
+  StoreServer server(Pass::draw());
+  server.start();
+  const UniqueFd member = proven_socket(server);
+  send_bytes(member, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_TRUE(is_closed(member));
+  SocketStore(server.endpoint(), server.pass(), soon()).set("key", "still served");
+}
+
+/// Memory that was given by who is gone would stay for as long as the run.
+TEST(StoreServer, LetsGoOfMemoryWithItsGiver) {
+  StoreServer server(Pass::draw());
+  server.start();
+  const os::SharedMemory memory = os::SharedMemory::create(4096);
+  auto giver = std::make_unique<SocketStore>(server.endpoint(), server.pass(), soon());
+  SocketStore taker(server.endpoint(), server.pass(), soon());
+  giver->give("kept", memory, kAnyTakers);
+  taker.take("kept", os::SharedMemory::Pages::reserved, soon());
+  giver.reset();
+  const auto look = [&] {
+    taker.take("kept", os::SharedMemory::Pages::reserved, Deadline::in_seconds(0.01));
+  };
+  const Deadline deadline = soon();
+  ErrorCode code = ErrorCode::cancelled;
+  while (code != ErrorCode::timeout && !deadline.passed()) {
+    try {
+      look();
+    } catch (const Error& error) {
+      code = error.code();
+    }
+  }
+  EXPECT_EQ(code, ErrorCode::timeout);
 }
 
 TEST(StoreServer, RefusesATakenPort) {
-  StoreServer server(kLoopback, 0);
-  const Error error = error_of([&] { StoreServer(kLoopback, server.port()); });
+  const Pass pass = Pass::draw();
+  StoreServer server(kLoopback + ":0", pass);
+  const Error error = error_of([&] { StoreServer(server.endpoint(), pass); });
   EXPECT_EQ(error.code(), ErrorCode::io);
-  EXPECT_THAT(error.what(), HasSubstr(os::host_and_port(kLoopback, server.port())));
+  EXPECT_THAT(error.what(), HasSubstr(server.endpoint()));
 }
 
 TEST(PrefixStoreTest, KeepsGroupsApart) {

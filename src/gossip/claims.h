@@ -134,6 +134,7 @@ std::unique_ptr<Claims> make_counted_claims(ClaimCounter& counter, int worker);
 
 struct RemoteClaimsOptions {
   std::string address = {};  ///< Of the counter's RpcServer.
+  cluster::Pass pass;
   int rank = 0;
   cluster::WorkLeft work = {};  ///< What is handed out.
   Duration timeout = {};

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "cluster/membership.h"
-#include "cluster/tcp_store.h"
+#include "cluster/socket_store.h"
 #include "launch/control/control_block.h"
 #include "transport/engine.h"
 
@@ -66,7 +66,7 @@ class RegroupingSeat : public Seat {
     int cores = 1;                      ///< Of this host, that its workers may use.
   };
 
-  RegroupingSeat(const Options& options, const ControlBlock& control, cluster::TcpStore& store)
+  RegroupingSeat(const Options& options, const ControlBlock& control, cluster::SocketStore& store)
       : options_(options), control_(control), slot_(control.slot(options.worker)), store_(store) {}
 
   int worker() const override { return options_.worker; }
@@ -81,7 +81,7 @@ class RegroupingSeat : public Seat {
   Options options_;
   const ControlBlock& control_;
   WorkerSlot& slot_;
-  cluster::TcpStore& store_;
+  cluster::SocketStore& store_;
 };
 
 /// A worker of the only group there is: threads of one process, or launchers of several hosts. When

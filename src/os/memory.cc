@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <utility>
@@ -16,6 +17,9 @@ namespace cohort::os {
 
 namespace {
 
+// The size stays what it is, and so do the seals.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
 [[noreturn]] void fail_no_room(std::size_t bytes) {
   const std::size_t mebibytes = (bytes + (1 << 20) - 1) >> 20;
   fail(ErrorCode::no_space,
@@ -24,8 +28,8 @@ namespace {
        mebibytes);
 }
 
-/// Makes the memory `bytes` long and takes every page now, of which `missing` bytes are not there
-/// yet. fallocate() alone would let the kernel kill somebody for the last pages.
+/// Takes every page of the first `bytes` now, of which `missing` bytes are not there yet.
+/// fallocate() alone would let the kernel kill somebody for the last pages.
 void reserve(const UniqueFd& fd, std::size_t bytes, std::size_t missing) {
   if (missing > memory_room()) fail_no_room(bytes);
   const auto length = static_cast<off_t>(bytes);
@@ -90,34 +94,30 @@ SharedMemory::~SharedMemory() {
   if (data_) ::munmap(data_, size_);
 }
 
-SharedMemory SharedMemory::create(std::size_t bytes, Pages pages) {
+SharedMemory SharedMemory::create(std::size_t bytes, Pages pages, std::size_t capacity) {
   if (bytes == 0) fail(ErrorCode::invalid, "Shared memory of zero bytes was asked for.");
-  if (bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max())) fail_no_room(bytes);
-  UniqueFd fd(::memfd_create("cohort", MFD_CLOEXEC));
+  capacity = std::max(bytes, capacity);
+  if (capacity > static_cast<std::size_t>(std::numeric_limits<off_t>::max())) fail_no_room(bytes);
+  UniqueFd fd(::memfd_create("cohort", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) fail_errno("Cannot create shared memory");
-  if (pages == Pages::reserved) {
-    reserve(fd, bytes, bytes);
-  } else if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+  if (::ftruncate(fd.get(), static_cast<off_t>(capacity)) != 0) {
     fail_errno("Cannot set the size of shared memory");
   }
+  if (pages == Pages::reserved) reserve(fd, bytes, bytes);
+  if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) fail_errno("Cannot seal shared memory");
   return SharedMemory(std::move(fd), bytes, pages);
 }
 
-SharedMemory SharedMemory::attach(const std::string& path, Pages pages) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  if (!fd && errno == ENOENT) {
-    fail(ErrorCode::peer_lost,
-         "The shared memory {} is not there: the process that made it has ended.", path);
-  }
-  if (!fd) fail_errno("Cannot open the shared memory " + path);
+SharedMemory SharedMemory::adopt(UniqueFd descriptor, std::size_t bytes, Pages pages) {
+  // Only memory without a name can be asked for its seals, no file can.
+  const int seals = ::fcntl(descriptor.get(), F_GET_SEALS);
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) fail_errno("Cannot tell the size of " + path);
-  // Others name the path: only memory without a name can be asked for its seals, no file can.
-  const bool is_memory = ::fcntl(fd.get(), F_GET_SEALS) >= 0;
-  if (!S_ISREG(status.st_mode) || status.st_size <= 0 || !is_memory) {
-    fail(ErrorCode::corrupt, "{} is not shared memory of Cohort.", path);
+  if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(descriptor.get(), &status) != 0 ||
+      bytes == 0 || static_cast<std::size_t>(status.st_size) < bytes) {
+    fail(ErrorCode::corrupt, "What was handed over is not {} bytes of Cohort's shared memory.",
+         bytes);
   }
-  return SharedMemory(std::move(fd), static_cast<std::size_t>(status.st_size), pages);
+  return SharedMemory(std::move(descriptor), bytes, pages);
 }
 
 std::size_t SharedMemory::bytes_in_use() const {
@@ -128,24 +128,23 @@ std::size_t SharedMemory::bytes_in_use() const {
 }
 
 void SharedMemory::resize(std::size_t bytes) {
-  // Another process may have made it larger since it was mapped here.
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) fail_errno("Cannot tell the size of shared memory");
+  const auto capacity = static_cast<std::size_t>(status.st_size);
+  if (bytes > capacity) fail_no_room(bytes);
+  // Another process may have made it larger since it was mapped here, so all behind goes.
   const auto length = static_cast<off_t>(bytes);
-  const std::size_t had = bytes_in_use();
-  if (status.st_size > length && ::ftruncate(fd_.get(), length) != 0) {
+  if (bytes < capacity && ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, length,
+                                      status.st_size - length) != 0) {
     fail_errno("Cannot give back shared memory");
   }
+  const std::size_t had = bytes_in_use();
   reserve(fd_, bytes, bytes > had ? bytes - had : 0);
   if (bytes == size_) return;
   void* data = ::mremap(data_, size_, bytes, MREMAP_MAYMOVE);
   if (data == MAP_FAILED) fail_no_room(bytes);
   data_ = static_cast<std::byte*>(data);
   size_ = bytes;
-}
-
-std::string SharedMemory::path() const {
-  return fmt::format("/proc/{}/fd/{}", ::getpid(), fd_.get());
 }
 
 }  // namespace cohort::os

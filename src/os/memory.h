@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <span>
-#include <string>
 
 #include "base/unique_fd.h"
 
@@ -32,16 +31,16 @@ class PrivateMemory {
   std::span<std::byte> bytes_;
 };
 
-/// Memory that several processes of one host map. It has no name in any file system: the kernel
-/// keeps it as long as a process holds a descriptor or a mapping of it, so a crash leaves nothing
-/// behind, whoever crashes.
+/// Memory that several processes of one host map. It has no name in any file system, and no wire
+/// ever carries one: whoever shall see it gets its descriptor, by fork() or through a unix socket
+/// (Store::give). The kernel keeps it as long as a process holds a descriptor or a mapping of it,
+/// so a crash leaves nothing behind, whoever crashes.
 ///
-///   creator                                  another process of the same user
-///   create(bytes): a descriptor, say 7
-///   path() = "/proc/<pid>/fd/7"  --Store-->  attach(path): a descriptor of its own, and a mapping
+///   creator                               another process of the same user
+///   create(bytes)  --Store::give-->       Store::take: adopt(descriptor, bytes), a mapping
 ///
-/// The creator must live until the others have attached; after that it may go. A child has the
-/// memory by fork(), at the same address.
+/// Its capacity is sealed when it is made: no holder of the descriptor can cut it short under the
+/// others, whose next touch would end them.
 class SharedMemory {
  public:
   SharedMemory() = default;
@@ -54,22 +53,24 @@ class SharedMemory {
   /// there is no page ends the process by SIGBUS.)
   enum class Pages { reserved, on_use };
 
-  /// Zeroed memory of `bytes`, above 0. Throws Error(no_space) where the machine has no room for
-  /// what is reserved.
-  static SharedMemory create(std::size_t bytes, Pages pages = Pages::reserved);
+  /// Zeroed memory of `bytes`, above 0. It can later be resized to at most `capacity` bytes (where
+  /// that is more); what is not used of them costs nothing. Throws Error(no_space) where the machine
+  /// has no room for what is reserved.
+  static SharedMemory create(std::size_t bytes, Pages pages = Pages::reserved,
+                             std::size_t capacity = 0);
 
-  /// Maps what another process created in the same way. `path` is its path(). Throws
-  /// Error(peer_lost) where that process has ended, Error(corrupt) where the path leads to anything
-  /// but such memory: a peer's word must not make us write to a file.
-  static SharedMemory attach(const std::string& path, Pages pages = Pages::reserved);
+  /// Maps `bytes` of what another process created. Throws Error(corrupt) where the descriptor is of
+  /// anything but such memory, or of less: a peer's word must not make us write to a file, nor
+  /// touch what may vanish.
+  static SharedMemory adopt(UniqueFd descriptor, std::size_t bytes, Pages pages = Pages::reserved);
 
   /// Its size is `bytes` afterwards, all of them reserved: what is behind them is given back to the
-  /// machine, what is new is zeroed, the rest stays. data() may change. Whoever attaches from now
-  /// on sees the new size; mappings that others have must not be used behind it.
+  /// machine, what is new is zeroed, the rest stays. data() may change. Mappings that others have
+  /// must not be used behind it. Throws Error(no_space) beyond its capacity too.
   void resize(std::size_t bytes);
 
-  /// Under this path other processes of the same user and host can attach, while this one lives.
-  std::string path() const;
+  /// For handing it to another process.
+  int descriptor() const { return fd_.get(); }
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
@@ -79,7 +80,7 @@ class SharedMemory {
  private:
   SharedMemory(UniqueFd fd, std::size_t size, Pages pages);
 
-  UniqueFd fd_;                // Of the memory itself; path() is its name under /proc.
+  UniqueFd fd_;                // Of the memory itself.
   std::byte* data_ = nullptr;  // The mapping of this object, of size_ bytes.
   std::size_t size_ = 0;
 };

@@ -120,17 +120,23 @@ UniqueFd listen_on(const std::string& address, std::uint16_t port) {
   return socket;
 }
 
-UniqueFd connect_to(const std::string& host, std::uint16_t port, Deadline deadline) {
-  constexpr auto kPause = std::chrono::milliseconds(20);  // Between two rounds of attempts.
+UniqueFd connect_once(const std::string& host, std::uint16_t port, Deadline deadline,
+                      std::string& reason) {
   constexpr auto kOneAttempt =
       std::chrono::seconds(3);  // A lost packet must not cost all the time.
+  const Addresses addresses = resolve(host, port, AI_ADDRCONFIG, reason);
+  for (const addrinfo* address = addresses.get(); address; address = address->ai_next) {
+    const auto attempt = Deadline::in(std::min<Duration>(kOneAttempt, deadline.remaining()));
+    if (UniqueFd socket = try_connect(*address, attempt, reason)) return socket;
+  }
+  return UniqueFd();
+}
+
+UniqueFd connect_to(const std::string& host, std::uint16_t port, Deadline deadline) {
+  constexpr auto kPause = std::chrono::milliseconds(20);  // Between two rounds of attempts.
   std::string reason;
   while (true) {
-    const Addresses addresses = resolve(host, port, AI_ADDRCONFIG, reason);
-    for (const addrinfo* address = addresses.get(); address; address = address->ai_next) {
-      const auto attempt = Deadline::in(std::min<Duration>(kOneAttempt, deadline.remaining()));
-      if (UniqueFd socket = try_connect(*address, attempt, reason)) return socket;
-    }
+    if (UniqueFd socket = connect_once(host, port, deadline, reason)) return socket;
     if (deadline.passed()) {
       fail(ErrorCode::timeout, "Cannot connect to {} before the deadline: {}.",
            host_and_port(host, port), reason);

@@ -8,7 +8,7 @@
 
 namespace cohort::os {
 
-/// Plain TCP, for the store (cluster/tcp_store.h) and for finding an address that others can reach.
+/// Plain TCP, between hosts (os/endpoint.h), and for finding an address that others can reach.
 /// All sockets are non-blocking, without Nagle's delay once connected, and not passed on by exec():
 /// who wants to wait calls wait_for_socket() and tries again. Errors name host and port.
 
@@ -22,6 +22,10 @@ UniqueFd listen_on(const std::string& address, std::uint16_t port);
 /// Connects, trying again until the deadline because the other side may start later; then throws
 /// Error(timeout) with the last reason.
 UniqueFd connect_to(const std::string& host, std::uint16_t port, Deadline deadline);
+
+/// Tries once; none, and the reason, where that is in vain.
+UniqueFd connect_once(const std::string& host, std::uint16_t port, Deadline deadline,
+                      std::string& reason);
 
 /// This end of a socket: the address in numbers, and the port.
 std::string own_address(const UniqueFd& socket);

@@ -13,6 +13,7 @@
 
 #include "base/deadline.h"
 #include "base/traffic.h"
+#include "cluster/pass.h"
 
 namespace cohort::rpc {
 
@@ -21,9 +22,14 @@ namespace cohort::rpc {
 /// they may be large, and never larger than the receiver's limit; where both are known to be small,
 /// as one frame each (rpc/wire.h).
 ///
+/// Who may call. Every connection proves first, both ways, that its ends know the run's secret
+/// (cluster/handshake.h); only then gRPC gets the socket and reads its first byte. From then on the
+/// server knows of every call which member of the run makes it.
+///
 /// Threads. gRPC has threads of its own, which read, write, and call a server's handler; they must
 /// not be held up, so a handler hands work that takes time to a thread of its room, and that one
-/// answers. A client's caller waits on its own thread. No thread of ours is made here.
+/// answers. A client's caller waits on its own thread. A server has one thread here, which lets
+/// connections in.
 ///
 /// Failures. Every call has a deadline, at which both ends give it up: Error(timeout). A server
 /// that goes away is Error(peer_lost), what it refuses with arrives as the Error it threw, with
@@ -43,6 +49,9 @@ class RpcCall {
 
   virtual std::span<const std::byte> request() const = 0;
 
+  /// Who is at the other end, as it has proved.
+  virtual const cluster::Member& caller() const = 0;
+
   /// The parts must stay unchanged until `sent` is called: on a thread of the server, or at once
   /// where the message is small or the call already over (its deadline has passed, its client or
   /// this server is gone).
@@ -61,10 +70,10 @@ class RpcServer {
  public:
   using Handler = std::function<void(std::unique_ptr<RpcCall>)>;
 
-  /// `address`: "host:0" (the kernel picks the port), or "unix" for a socket of this host that
-  /// leaves no file behind. `handler` is called on threads of the server and must not block
-  /// or throw.
-  RpcServer(const std::string& address, Handler handler, const RpcOptions& options = {});
+  /// `address`: "host:0" (the kernel picks the port), or "unix" for a socket in the pass's folder.
+  /// `handler` is called on threads of the server and must not block or throw.
+  RpcServer(const std::string& address, const cluster::Pass& pass, Handler handler,
+            const RpcOptions& options = {});
   ~RpcServer();
   RpcServer(const RpcServer&) = delete;
   RpcServer& operator=(const RpcServer&) = delete;
@@ -81,7 +90,8 @@ class RpcServer {
 inline constexpr std::size_t kSmallMessage = 2 << 20;
 inline constexpr std::size_t kReplyOfAnySize = std::numeric_limits<std::size_t>::max();
 
-/// A connection to an RpcServer. Any thread may use it; several calls may be under way.
+/// A connection to an RpcServer, made by the first call and made anew by the first one after it was
+/// lost. Any thread may use it; several calls may be under way.
 class RpcClient {
  public:
   /// A call under way. Destroying it cancels the call.
@@ -95,12 +105,19 @@ class RpcClient {
     virtual Bytes& wait() = 0;
   };
 
-  explicit RpcClient(const std::string& address, const RpcOptions& options = {});
+  /// `self` is who this end is in the run.
+  RpcClient(const std::string& address, const cluster::Pass& pass, const cluster::Member& self,
+            const RpcOptions& options = {});
   ~RpcClient();
   RpcClient(const RpcClient&) = delete;
   RpcClient& operator=(const RpcClient&) = delete;
 
-  /// The parts must stay unchanged until the call is done. `reply_bytes`: no more than about so
+  /// Makes the connection now, for callers whose calls must not wait for a slow server. A server
+  /// that cannot be reached is the first call's trouble.
+  void connect(Deadline deadline);
+
+  /// Waits for nobody but, where there is no connection, for the server to prove itself. The parts
+  /// must stay unchanged until the call is done. `reply_bytes`: no more than about so
   /// many will come back. Where that is known, and both messages are small, the call is quicker;
   /// a reply that turns out to be larger comes all the same, up to a limit of 64 MiB.
   std::unique_ptr<Pending> start(const MessageParts& parts, Deadline deadline,

@@ -1,7 +1,7 @@
 #include <grpc/support/time.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
-#include <grpcpp/create_channel.h>
+#include <grpcpp/create_channel_posix.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +10,9 @@
 #include <optional>
 
 #include "base/fail.h"
+#include "cluster/handshake.h"
 #include "frames.grpc.pb.h"
+#include "os/endpoint.h"
 #include "rpc/grpc_setup.h"
 #include "rpc/rpc.h"
 #include "rpc/wire.h"
@@ -25,34 +27,61 @@ namespace cohort::rpc {
 
 namespace {
 
+/// A channel over a socket that has proved itself. gRPC makes no connection of its own: when this one
+/// is lost the channel is of no use any more.
+std::shared_ptr<grpc::Channel> channel_over(UniqueFd socket, const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetMaxReceiveMessageSize(kLargestFrame + 1024);
+  arguments.SetMaxSendMessageSize(-1);
+  return grpc::CreateCustomInsecureChannelFromFd(address, socket.release(), arguments);
+}
+
 /// What the calls of a client share; it lives until the last of them is over.
-struct ClientConnection {
-  ClientConnection(const std::string& to, const RpcOptions& how) : address(to), options(how) {}
+class ClientConnection {
+ public:
+  using Stub = std::shared_ptr<rpc::Frames::Stub>;
+
+  ClientConnection(const std::string& to, const cluster::Pass& pass, const cluster::Member& self,
+                   const RpcOptions& how)
+      : address(to), options(how), pass_(pass), self_(self) {}
 
   /// As errors name it.
   std::string server() const { return "The server at " + address; }
   /// As errors name what came back from it.
   std::string answer() const { return "The answer of the server at " + address; }
 
+  /// The connection there is, or a new one. Throws Error(peer_lost) where nobody listens, and what
+  /// cluster::prove() throws.
+  Stub connected(Deadline deadline) {
+    const std::lock_guard lock(mutex_);
+    if (stub_) return stub_;
+    std::string reason;
+    UniqueFd socket = os::connect_once(pass_.endpoint_of(address), deadline, reason);
+    if (!socket) fail(ErrorCode::peer_lost, "{} cannot be reached: {}.", server(), reason);
+    cluster::prove(socket, cluster::Connecting(pass_.secret, cluster::Purpose::calls, self_),
+                   server(), deadline);
+    stub_ = rpc::Frames::NewStub(channel_over(std::move(socket), address));
+    return stub_;
+  }
+
+  /// After a call over it has failed for want of a connection: the next call makes a new one.
+  void forget(const Stub& lost) {
+    const std::lock_guard lock(mutex_);
+    if (stub_ == lost) stub_.reset();
+  }
+
   const std::string address;
   const RpcOptions options;
-  std::unique_ptr<rpc::Frames::Stub> stub;
   std::atomic<std::uint64_t> bytes_sent = 0;
   std::atomic<std::uint64_t> bytes_received = 0;
-};
 
-std::shared_ptr<grpc::Channel> connect(const std::string& address) {
-  prepare_grpc();
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetMaxReceiveMessageSize(kLargestFrame + 1024);
-  arguments.SetMaxSendMessageSize(-1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
+ private:
+  const cluster::Pass pass_;
+  const cluster::Member self_;
+  std::mutex mutex_;  // Guards stub_.
+  Stub stub_;
+};
 
 /// As gRPC's contexts take it.
 gpr_timespec time_of(Deadline deadline) {
@@ -78,14 +107,23 @@ class CallResult {
   }
 
  protected:
-  explicit CallResult(std::shared_ptr<ClientConnection> connection)
-      : connection_(std::move(connection)), reader_(connection_->options.max_message_bytes) {}
+  CallResult(std::shared_ptr<ClientConnection> connection, ClientConnection::Stub stub)
+      : connection_(std::move(connection)),
+        stub_(std::move(stub)),
+        reader_(connection_->options.max_message_bytes) {}
   ~CallResult() = default;
+
+  /// The call has failed with this. With the lock held.
+  void fail_with(const grpc::Status& status) {
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) connection_->forget(stub_);
+    failure_ = error_of(status, connection_->server());
+  }
 
   /// After done_ was set and the mutex let go, so that whoever is woken finds it free.
   void tell_who_waits() { ended_.notify_all(); }
 
   const std::shared_ptr<ClientConnection> connection_;
+  const ClientConnection::Stub stub_;
 
   std::mutex mutex_;  // Guards what follows.
   FrameReader reader_;
@@ -101,13 +139,15 @@ class CallResult {
 /// writing go on side by side, since a server may refuse a message before all of it was sent.
 class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame>, public CallResult {
  public:
-  ClientCall(std::shared_ptr<ClientConnection> connection, const MessageParts& parts)
-      : CallResult(std::move(connection)), writer_(parts, connection_->options.frame_bytes) {}
+  ClientCall(std::shared_ptr<ClientConnection> connection, ClientConnection::Stub stub,
+             const MessageParts& parts)
+      : CallResult(std::move(connection), std::move(stub)),
+        writer_(parts, connection_->options.frame_bytes) {}
 
   void begin(std::shared_ptr<ClientCall> self, Deadline deadline) {
     self_ = std::move(self);
     context_.set_deadline(time_of(deadline));
-    connection_->stub->async()->Call(&context_, this);
+    stub_->async()->Call(&context_, this);
     StartRead(&received_);
     write_next();
     StartCall();
@@ -137,7 +177,7 @@ class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame>,
     {
       const std::lock_guard lock(mutex_);
       if (!failure_ && !status.ok()) {
-        failure_ = error_of(status, connection_->server());
+        fail_with(status);
       } else if (!failure_ && !reader_.complete()) {
         failure_ = Error(ErrorCode::corrupt, connection_->answer() + " ends too early.");
       }
@@ -186,15 +226,16 @@ class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame>,
 /// alive until then. Nothing is read from the parts after the constructor.
 class SmallClientCall final : public CallResult {
  public:
-  SmallClientCall(std::shared_ptr<ClientConnection> connection, const MessageParts& parts)
-      : CallResult(std::move(connection)) {
+  SmallClientCall(std::shared_ptr<ClientConnection> connection, ClientConnection::Stub stub,
+                  const MessageParts& parts)
+      : CallResult(std::move(connection), std::move(stub)) {
     FrameWriter(parts, kLargestFrame).fill(sending_);
   }
 
   void begin(const std::shared_ptr<SmallClientCall>& self, Deadline deadline) {
     context_.set_deadline(time_of(deadline));
     connection_->bytes_sent += bytes_on_wire(sending_);
-    connection_->stub->async()->SmallCall(
+    stub_->async()->SmallCall(
         &context_, &sending_, &received_,
         [self](const grpc::Status& status) { self->end(status); });
   }
@@ -210,7 +251,7 @@ class SmallClientCall final : public CallResult {
       if (status.ok()) {
         take();
       } else {
-        failure_ = error_of(status, connection_->server());
+        fail_with(status);
       }
       done_ = true;
     }
@@ -245,10 +286,27 @@ class PendingCall final : public RpcClient::Pending {
   std::shared_ptr<Call> call_;
 };
 
+/// A call for which there was no connection.
+class FailedCall final : public RpcClient::Pending {
+ public:
+  explicit FailedCall(const Error& failure) : failure_(failure) {}
+  bool done() override { return true; }
+  Bytes& wait() override { throw failure_; }
+
+ private:
+  const Error failure_;
+};
+
 template <class Call>
 std::unique_ptr<RpcClient::Pending> begin_call(std::shared_ptr<ClientConnection> connection,
                                                const MessageParts& parts, Deadline deadline) {
-  auto call = std::make_shared<Call>(std::move(connection), parts);
+  ClientConnection::Stub stub;
+  try {
+    stub = connection->connected(deadline);
+  } catch (const Error& error) {
+    return std::make_unique<FailedCall>(error);
+  }
+  auto call = std::make_shared<Call>(std::move(connection), std::move(stub), parts);
   call->begin(call, deadline);
   return std::make_unique<PendingCall<Call>>(std::move(call));
 }
@@ -259,12 +317,21 @@ struct RpcClient::State : ClientConnection {
   using ClientConnection::ClientConnection;
 };
 
-RpcClient::RpcClient(const std::string& address, const RpcOptions& options)
-    : state_(std::make_shared<State>(address, options)) {
-  state_->stub = rpc::Frames::NewStub(connect(address));
+RpcClient::RpcClient(const std::string& address, const cluster::Pass& pass,
+                     const cluster::Member& self, const RpcOptions& options)
+    : state_(std::make_shared<State>(address, pass, self, options)) {
+  prepare_grpc();
 }
 
 RpcClient::~RpcClient() = default;
+
+void RpcClient::connect(Deadline deadline) {
+  try {
+    state_->connected(deadline);
+  } catch (const Error&) {
+    // The first call tries again, and fails with the reason.
+  }
+}
 
 std::unique_ptr<RpcClient::Pending> RpcClient::start(const MessageParts& parts, Deadline deadline,
                                                      std::size_t reply_bytes) {

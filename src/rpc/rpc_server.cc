@@ -1,14 +1,22 @@
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
-#include <unistd.h>
+#include <grpcpp/server_posix.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 
 #include <atomic>
 #include <mutex>
-#include <random>
+#include <new>
+#include <optional>
+#include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include "base/fail.h"
+#include "cluster/doorkeeper.h"
 #include "frames.grpc.pb.h"
+#include "os/endpoint.h"
 #include "rpc/grpc_setup.h"
 #include "rpc/rpc.h"
 #include "rpc/wire.h"
@@ -21,6 +29,10 @@
 
 namespace cohort::rpc {
 namespace {
+
+Error no_memory() {
+  return Error(ErrorCode::no_space, "The server has no memory for this message.");
+}
 
 /// A call as two streams of frames.
 ///
@@ -37,8 +49,12 @@ namespace {
 /// has the frame.
 class ServerCall final : public grpc::ServerBidiReactor<rpc::Frame, rpc::Frame> {
  public:
-  ServerCall(const RpcServer::Handler& handler, const RpcOptions& options)
-      : handler_(handler), options_(options), reader_(options.max_message_bytes) {}
+  ServerCall(const RpcServer::Handler& handler, const RpcOptions& options,
+             const cluster::Member& caller)
+      : handler_(handler),
+        options_(options),
+        caller_(caller),
+        reader_(options.max_message_bytes) {}
 
   void begin(std::shared_ptr<ServerCall> self) {
     self_ = std::move(self);
@@ -46,6 +62,7 @@ class ServerCall final : public grpc::ServerBidiReactor<rpc::Frame, rpc::Frame> 
   }
 
   std::span<const std::byte> request() const { return reader_.message(); }
+  const cluster::Member& caller() const { return caller_; }
 
   void reply(const MessageParts& parts, std::function<void()> sent) {
     FrameWriter writer(parts, options_.frame_bytes);
@@ -75,6 +92,8 @@ class ServerCall final : public grpc::ServerBidiReactor<rpc::Frame, rpc::Frame> 
       dispatch();
     } catch (const Error& error) {
       if (leave_stage(Stage::reading)) Finish(status_of(error));
+    } catch (const std::bad_alloc&) {
+      if (leave_stage(Stage::reading)) Finish(status_of(no_memory()));
     }
   }
 
@@ -128,6 +147,7 @@ class ServerCall final : public grpc::ServerBidiReactor<rpc::Frame, rpc::Frame> 
 
   const RpcServer::Handler& handler_;
   const RpcOptions options_;
+  const cluster::Member caller_;
   std::shared_ptr<ServerCall> self_;  // From begin() to OnDone().
   rpc::Frame received_;               // gRPC's from StartRead to OnReadDone.
   rpc::Frame sending_;                // gRPC's from StartWrite to OnWriteDone.
@@ -149,6 +169,7 @@ class AnswerableCall final : public RpcCall {
   }
 
   std::span<const std::byte> request() const override { return call_->request(); }
+  const cluster::Member& caller() const override { return call_->caller(); }
   void reply(const MessageParts& parts, std::function<void()> sent) override {
     call_->reply(parts, std::move(sent));
   }
@@ -173,12 +194,13 @@ void ServerCall::dispatch() {
 /// once, by whoever is the first to end it.
 class SmallServerCall final : public grpc::ServerUnaryReactor {
  public:
-  SmallServerCall(rpc::Frame& reply, const RpcOptions& options)
-      : reply_(reply), reader_(options.max_message_bytes) {}
+  SmallServerCall(rpc::Frame& reply, const RpcOptions& options, const cluster::Member& caller)
+      : reply_(reply), caller_(caller), reader_(options.max_message_bytes) {}
 
   void keep(std::shared_ptr<SmallServerCall> self) { self_ = std::move(self); }
   void take(const rpc::Frame& request) { reader_.take_whole(request); }
   std::span<const std::byte> request() const { return reader_.message(); }
+  const cluster::Member& caller() const { return caller_; }
 
   /// False when the call is over already.
   bool end() { return !over_.exchange(true); }
@@ -203,6 +225,7 @@ class SmallServerCall final : public grpc::ServerUnaryReactor {
  private:
   std::shared_ptr<SmallServerCall> self_;
   rpc::Frame& reply_;
+  const cluster::Member caller_;
   FrameReader reader_;
   std::atomic<bool> over_ = false;
 };
@@ -216,6 +239,7 @@ class AnswerableSmallCall final : public RpcCall {
   }
 
   std::span<const std::byte> request() const override { return call_->request(); }
+  const cluster::Member& caller() const override { return call_->caller(); }
 
   /// The parts are copied, so they are needed no longer.
   void reply(const MessageParts& parts, std::function<void()> sent) override {
@@ -234,8 +258,9 @@ class AnswerableSmallCall final : public RpcCall {
 /// What this returns may be over already; it is gRPC's, which calls its OnDone() later.
 grpc::ServerUnaryReactor* begin_small_call(const rpc::Frame& request, rpc::Frame& reply,
                                            const RpcServer::Handler& handler,
-                                           const RpcOptions& options) {
-  const auto call = std::make_shared<SmallServerCall>(reply, options);
+                                           const RpcOptions& options,
+                                           const cluster::Member& caller) {
+  const auto call = std::make_shared<SmallServerCall>(reply, options, caller);
   call->keep(call);
   auto answerable = std::make_unique<AnswerableSmallCall>(call);
   try {
@@ -243,10 +268,41 @@ grpc::ServerUnaryReactor* begin_small_call(const rpc::Frame& request, rpc::Frame
   } catch (const Error& error) {
     answerable->fail(error);
     return call.get();
+  } catch (const std::bad_alloc&) {
+    answerable->fail(no_memory());
+    return call.get();
   }
   handler(std::move(answerable));
   return call.get();
 }
+
+/// Who is at the other end of the connections that gRPC has. It names a connection by the number of
+/// its descriptor ("fd:17"); a number is used again only when its connection is over.
+class Callers {
+ public:
+  void add(int descriptor, const cluster::Member& member) {
+    const std::lock_guard lock(mutex_);
+    members_[fmt::format("fd:{}", descriptor)] = member;
+  }
+
+  std::optional<cluster::Member> find(const std::string& peer) {
+    const std::lock_guard lock(mutex_);
+    const auto entry = members_.find(peer);
+    if (entry == members_.end()) return std::nullopt;
+    return entry->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, cluster::Member> members_;
+};
+
+/// Ends every call with a status, for those that nobody has made.
+class RefusedCall final : public grpc::ServerBidiReactor<rpc::Frame, rpc::Frame> {
+ public:
+  RefusedCall() { Finish(grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "nobody's call")); }
+  void OnDone() override { delete this; }
+};
 
 /// What gRPC calls for every call that comes in.
 class FrameService final : public rpc::Frames::CallbackService {
@@ -254,65 +310,97 @@ class FrameService final : public rpc::Frames::CallbackService {
   FrameService(RpcServer::Handler handler, const RpcOptions& options)
       : handler_(std::move(handler)), options_(options) {}
 
-  grpc::ServerBidiReactor<rpc::Frame, rpc::Frame>* Call(grpc::CallbackServerContext*) override {
-    auto call = std::make_shared<ServerCall>(handler_, options_);
+  grpc::ServerBidiReactor<rpc::Frame, rpc::Frame>* Call(
+      grpc::CallbackServerContext* context) override {
+    const auto caller = callers.find(context->peer());
+    if (!caller) return new RefusedCall;
+    auto call = std::make_shared<ServerCall>(handler_, options_, *caller);
     call->begin(call);
     return call.get();
   }
 
-  grpc::ServerUnaryReactor* SmallCall(grpc::CallbackServerContext*, const rpc::Frame* request,
-                                      rpc::Frame* reply) override {
-    return begin_small_call(*request, *reply, handler_, options_);
+  grpc::ServerUnaryReactor* SmallCall(grpc::CallbackServerContext* context,
+                                      const rpc::Frame* request, rpc::Frame* reply) override {
+    const auto caller = callers.find(context->peer());
+    if (caller) return begin_small_call(*request, *reply, handler_, options_, *caller);
+    grpc::ServerUnaryReactor* refused = context->DefaultReactor();
+    refused->Finish(grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "nobody's call"));
+    return refused;
   }
+
+  Callers callers;
 
  private:
   const RpcServer::Handler handler_;
   const RpcOptions options_;
 };
 
-/// A name in the kernel's own list of sockets. The random part is for processes of other process
-/// namespaces that share the list.
-std::string new_socket_name() {
-  static std::atomic<int> count = 0;
-  return fmt::format("unix-abstract:cohort-{}-{}-{:08x}", ::getpid(), count++,
-                     std::random_device()());
-}
+// Of what gRPC itself keeps for connections; messages are limited by their receivers.
+constexpr std::size_t kQuotaBytes = std::size_t{1} << 30;
+constexpr int kMostCallsOfConnection = 256;
 
-std::string with_port(const std::string& address, int port) {
-  return fmt::format("{}:{}", address.substr(0, address.rfind(':')), port);
+std::unique_ptr<grpc::Server> start_grpc(FrameService& service) {
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(kLargestFrame + 1024);
+  builder.SetResourceQuota(grpc::ResourceQuota("cohort").Resize(kQuotaBytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsOfConnection);
+  builder.RegisterService(&service);
+  return builder.BuildAndStart();
 }
 
 }  // namespace
 
+/// gRPC listens nowhere: a thread of ours lets connections in, and gives gRPC those that have proved
+/// themselves.
 struct RpcServer::State {
-  State(Handler handler, const RpcOptions& options) : service(std::move(handler), options) {}
+  State(const std::string& where, const cluster::Pass& pass, Handler handler,
+        const RpcOptions& options)
+      : service(std::move(handler), options),
+        door(pass.endpoint_of(where), pass, cluster::Purpose::calls),
+        address(os::is_unix(where) ? where : door.endpoint()),
+        wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        server(start_grpc(service)) {
+    if (!wake || !server) fail(ErrorCode::io, "Cannot serve calls on {}.", where);
+    thread = std::jthread([this](std::stop_token stop) {
+      const std::stop_callback wake_up(stop, [this] { ::eventfd_write(wake.get(), 1); });
+      let_in(stop);
+    });
+  }
+
+  void let_in(std::stop_token stop) {
+    constexpr int kPause = 100;  // Milliseconds, where the process has no descriptor left.
+    std::vector<pollfd> sockets;
+    while (!stop.stop_requested()) {
+      sockets.assign({{wake.get(), POLLIN, 0}});
+      const int patience = door.add_to(sockets);
+      if (::poll(sockets.data(), sockets.size(), door.is_taking() ? patience : kPause) < 0) {
+        continue;
+      }
+      door.set_taking(true);
+      for (cluster::Doorkeeper::Admitted& admitted : door.look()) {
+        service.callers.add(admitted.socket.get(), admitted.member);
+        grpc::AddInsecureChannelFromFd(server.get(), admitted.socket.release());
+      }
+    }
+  }
 
   FrameService service;
-  std::string address;
+  cluster::Doorkeeper door;  // The thread's, but for its endpoint.
+  const std::string address;
+  UniqueFd wake;  // Readable when the thread shall look at its stop token.
   std::unique_ptr<grpc::Server> server;
+  std::jthread thread;  // Last, so that it ends before what it uses goes.
 };
 
-RpcServer::RpcServer(const std::string& address, Handler handler, const RpcOptions& options)
-    : state_(std::make_unique<State>(std::move(handler), options)) {
+RpcServer::RpcServer(const std::string& address, const cluster::Pass& pass, Handler handler,
+                     const RpcOptions& options) {
   prepare_grpc();
-  const bool is_unix = address == "unix";
-  state_->address = is_unix ? new_socket_name() : address;
-  int port = 0;
-  grpc::ServerBuilder builder;
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.SetMaxReceiveMessageSize(kLargestFrame + 1024);
-  builder.AddListeningPort(state_->address, grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&state_->service);
-  state_->server = builder.BuildAndStart();
-  if (!state_->server || port == 0) {
-    fail(ErrorCode::io, "Cannot listen on {}: the address is taken or not one of this host.",
-         address);
-  }
-  if (!is_unix) state_->address = with_port(address, port);
+  state_ = std::make_unique<State>(address == "unix" ? pass.new_address("rpc") : address, pass,
+                                   std::move(handler), options);
 }
 
 RpcServer::~RpcServer() {
-  if (!state_->server) return;
+  state_->thread = std::jthread();  // Nobody new from here on.
   // Calls under way are cancelled at once; each finishes itself, which this waits for.
   state_->server->Shutdown(std::chrono::system_clock::now());
   state_->server->Wait();

@@ -16,6 +16,13 @@
 namespace cohort::rpc {
 namespace {
 
+/// Of the run that all servers and clients here are of.
+const cluster::Pass& pass() {
+  static const cluster::Pass pass = cluster::Pass::draw();
+  return pass;
+}
+const cluster::Member kSelf{cluster::Member::Role::worker, 5, 11};
+
 using ::testing::HasSubstr;
 
 // ThreadSanitizer does not see that gRPC hands bytes from thread to thread properly, and examines
@@ -96,8 +103,8 @@ class Mailbox {
 class RpcAddressTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(RpcAddressTest, EchoesMessagesOfAllSizes) {
-  RpcServer server(GetParam(), echo, {.frame_bytes = kFrame});
-  RpcClient client(server.address(), {.frame_bytes = kFrame});
+  RpcServer server(GetParam(), pass(), echo, {.frame_bytes = kFrame});
+  RpcClient client(server.address(), pass(), kSelf, {.frame_bytes = kFrame});
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, kFrame, kFrame + 1, kLarge}) {
     const Bytes sent = message(size);
     EXPECT_TRUE(client.call(parts_of(sent), soon()) == sent) << size << " bytes";
@@ -115,26 +122,26 @@ INSTANTIATE_TEST_SUITE_P(Ways, RpcWays, ::testing::Values(kReplyOfAnySize, 0),
                          [](const auto& test) { return test.param == 0 ? "Small" : "Stream"; });
 
 TEST(Rpc, TellsThePortThatTheKernelPicked) {
-  RpcServer server("127.0.0.1:0", echo);
+  RpcServer server("127.0.0.1:0", pass(), echo);
   EXPECT_THAT(server.address(), ::testing::MatchesRegex("127.0.0.1:[1-9][0-9]*"));
 }
 
 TEST(Rpc, RefusesAnAddressThatIsTaken) {
-  RpcServer server("127.0.0.1:0", echo);
-  EXPECT_EQ(error_from([&] { RpcServer second(server.address(), echo); }).code(), ErrorCode::io);
+  RpcServer server("127.0.0.1:0", pass(), echo);
+  EXPECT_EQ(error_from([&] { RpcServer second(server.address(), pass(), echo); }).code(), ErrorCode::io);
 }
 
 TEST(Rpc, SendsPartsOneAfterTheOtherInFramesOfAnySize) {
-  RpcServer server("unix", echo, {.frame_bytes = 3});
-  RpcClient client(server.address(), {.frame_bytes = 7});
+  RpcServer server("unix", pass(), echo, {.frame_bytes = 3});
+  RpcClient client(server.address(), pass(), kSelf, {.frame_bytes = 7});
   const Bytes first = text("one "), nothing, second = text("and a rather longer two");
   const Bytes reply = client.call({first, nothing, second, nothing}, soon());
   EXPECT_EQ(reply, text("one and a rather longer two"));
 }
 
 TEST_P(RpcWays, AnswersManyCallsOfManyThreads) {
-  RpcServer server("unix", echo);
-  RpcClient client(server.address());
+  RpcServer server("unix", pass(), echo);
+  RpcClient client(server.address(), pass(), kSelf);
   std::atomic<int> right = 0;
   {
     std::vector<std::jthread> threads;
@@ -152,8 +159,8 @@ TEST_P(RpcWays, AnswersManyCallsOfManyThreads) {
 
 TEST(Rpc, AnswersLaterAndInAnyOrderFromAnotherThread) {
   Mailbox mailbox;
-  RpcServer server("unix", mailbox.handler());
-  RpcClient client(server.address(), {.frame_bytes = kFrame});
+  RpcServer server("unix", pass(), mailbox.handler());
+  RpcClient client(server.address(), pass(), kSelf, {.frame_bytes = kFrame});
   const Bytes sent = message(3 * kFrame);
   const auto first = client.start(parts_of(sent), soon());
   auto held = mailbox.take();
@@ -171,10 +178,10 @@ TEST(Rpc, AnswersLaterAndInAnyOrderFromAnotherThread) {
 }
 
 TEST_P(RpcWays, CarriesTheErrorOfTheServer) {
-  RpcServer server("unix", [](std::unique_ptr<RpcCall> call) {
+  RpcServer server("unix", pass(), [](std::unique_ptr<RpcCall> call) {
     call->fail(Error(ErrorCode::diverged, "The loss of worker 3 is nän.").about_rank(3));
   });
-  RpcClient client(server.address());
+  RpcClient client(server.address(), pass(), kSelf);
   const Error error = error_from([&] { client.call({}, soon(), GetParam()); });
   EXPECT_EQ(error.code(), ErrorCode::diverged);
   EXPECT_STREQ(error.what(), "The loss of worker 3 is nän.");
@@ -182,10 +189,10 @@ TEST_P(RpcWays, CarriesTheErrorOfTheServer) {
 }
 
 TEST_P(RpcWays, CutsTheTextOfAnEndlessError) {
-  RpcServer server("unix", [](std::unique_ptr<RpcCall> call) {
+  RpcServer server("unix", pass(), [](std::unique_ptr<RpcCall> call) {
     call->fail(Error(ErrorCode::io, std::string(100'000, 'x')));
   });
-  RpcClient client(server.address());
+  RpcClient client(server.address(), pass(), kSelf);
   const Error error = error_from([&] { client.call({}, soon(), GetParam()); });
   EXPECT_EQ(error.code(), ErrorCode::io);
   EXPECT_THAT(error.what(), HasSubstr("xxxx"));
@@ -193,8 +200,8 @@ TEST_P(RpcWays, CutsTheTextOfAnEndlessError) {
 
 TEST_P(RpcWays, GivesUpAtTheDeadline) {
   Mailbox mailbox;
-  RpcServer server("unix", mailbox.handler());
-  RpcClient client(server.address());
+  RpcServer server("unix", pass(), mailbox.handler());
+  RpcClient client(server.address(), pass(), kSelf);
   const auto first = client.start({}, soon(), GetParam());
   const auto held = mailbox.take();
   EXPECT_EQ(error_from([&] { client.call({}, Deadline::in_seconds(0.1), GetParam()); }).code(),
@@ -204,8 +211,8 @@ TEST_P(RpcWays, GivesUpAtTheDeadline) {
 
 TEST_P(RpcWays, LetsGoOfAnAnswerThatNobodyWaitsFor) {
   Mailbox mailbox;
-  RpcServer server("unix", mailbox.handler());
-  RpcClient client(server.address());
+  RpcServer server("unix", pass(), mailbox.handler());
+  RpcClient client(server.address(), pass(), kSelf);
   auto cancelled = client.start({}, soon(), GetParam());
   const auto call = mailbox.take();
   cancelled.reset();
@@ -217,8 +224,8 @@ TEST_P(RpcWays, LetsGoOfAnAnswerThatNobodyWaitsFor) {
 
 TEST_P(RpcWays, LosesItsServer) {
   Mailbox mailbox;
-  auto server = std::make_unique<RpcServer>("unix", mailbox.handler());
-  RpcClient client(server->address());
+  auto server = std::make_unique<RpcServer>("unix", pass(), mailbox.handler());
+  RpcClient client(server->address(), pass(), kSelf);
   const auto first = client.start({}, soon(), GetParam());
   const auto second = client.start({}, soon(), GetParam());
   const auto held = mailbox.take();
@@ -232,9 +239,38 @@ TEST_P(RpcWays, LosesItsServer) {
   EXPECT_TRUE(released);
 }
 
+TEST_P(RpcWays, TellsTheServerWhoCalls) {
+  std::vector<cluster::Member> callers;
+  RpcServer server("unix", pass(), [&](std::unique_ptr<RpcCall> call) {
+    callers.push_back(call->caller());
+    call->reply({});
+  });
+  const cluster::Member other{cluster::Member::Role::server, 0, 12};
+  RpcClient(server.address(), pass(), kSelf).call({}, soon(), GetParam());
+  RpcClient second(server.address(), pass(), other);
+  second.call({}, soon(), GetParam());
+  RpcClient(server.address(), pass(), kSelf).call({}, soon(), GetParam());
+  second.call({}, soon(), GetParam());
+  EXPECT_EQ(callers, (std::vector{kSelf, other, kSelf, other}));
+}
+
+TEST_P(RpcWays, NeitherEndTalksToWhoDoesNotKnowTheSecret) {
+  std::atomic<int> calls = 0;
+  RpcServer server("127.0.0.1:0", pass(), [&](std::unique_ptr<RpcCall> call) {
+    ++calls;
+    call->reply({});
+  });
+  RpcClient stranger(server.address(), cluster::Pass::draw(), kSelf);
+  const Error error = error_from([&] { stranger.call({}, soon(), GetParam()); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid);
+  EXPECT_THAT(error.what(), HasSubstr("COHORT_SECRET_FILE"));
+  RpcClient(server.address(), pass(), kSelf).call({}, soon(), GetParam());
+  EXPECT_EQ(calls, 1);
+}
+
 TEST_P(RpcWays, FindsNobody) {
-  for (const char* address : {"unix-abstract:cohort-nobody", "127.0.0.1:1"}) {
-    RpcClient client(address);
+  for (const char* address : {"unix:nobody", "127.0.0.1:1"}) {
+    RpcClient client(address, pass(), kSelf);
     const Deadline deadline = soon();
     const Error error = error_from([&] { client.call({}, deadline, GetParam()); });
     EXPECT_EQ(error.code(), ErrorCode::peer_lost);
@@ -244,13 +280,13 @@ TEST_P(RpcWays, FindsNobody) {
 }
 
 TEST_P(RpcWays, ReachesAServerThatCameBack) {
-  auto server = std::make_unique<RpcServer>("127.0.0.1:0", echo);
+  auto server = std::make_unique<RpcServer>("127.0.0.1:0", pass(), echo);
   const std::string address = server->address();
-  RpcClient client(address);
+  RpcClient client(address, pass(), kSelf);
   EXPECT_EQ(client.call({}, soon(), GetParam()), Bytes());
   server.reset();
   EXPECT_EQ(error_from([&] { client.call({}, soon(), GetParam()); }).code(), ErrorCode::peer_lost);
-  server = std::make_unique<RpcServer>(address, echo);
+  server = std::make_unique<RpcServer>(address, pass(), echo);
   const Deadline deadline = soon();
   bool reached = false;
   while (!reached && !deadline.passed()) {
@@ -266,14 +302,14 @@ TEST_P(RpcWays, ReachesAServerThatCameBack) {
 
 TEST_P(RpcWays, RefusesMessagesAboveTheLimit) {
   const Bytes large = message(1001), fitting = message(1000);
-  RpcServer server("unix", echo, {.max_message_bytes = 1000});
-  RpcClient client(server.address());
+  RpcServer server("unix", pass(), echo, {.max_message_bytes = 1000});
+  RpcClient client(server.address(), pass(), kSelf);
   EXPECT_EQ(client.call(parts_of(fitting), soon(), GetParam()), fitting);
   const Error refused = error_from([&] { client.call(parts_of(large), soon(), GetParam()); });
   EXPECT_EQ(refused.code(), ErrorCode::invalid);
   EXPECT_THAT(refused.what(), HasSubstr("1001"));
 
-  RpcClient careful(server.address(), {.max_message_bytes = 999});
+  RpcClient careful(server.address(), pass(), kSelf, {.max_message_bytes = 999});
   const Error answer = error_from([&] { careful.call(parts_of(fitting), soon(), GetParam()); });
   EXPECT_EQ(answer.code(), ErrorCode::invalid);
   EXPECT_THAT(answer.what(), HasSubstr("999"));
@@ -281,20 +317,20 @@ TEST_P(RpcWays, RefusesMessagesAboveTheLimit) {
 
 TEST(Rpc, BringsAReplyThatIsLargerThanItsCallerSaid) {
   const Bytes large = message(kLarge / 2);
-  RpcServer server("unix", [&](std::unique_ptr<RpcCall> call) { call->reply(parts_of(large)); });
-  RpcClient client(server.address());
+  RpcServer server("unix", pass(), [&](std::unique_ptr<RpcCall> call) { call->reply(parts_of(large)); });
+  RpcClient client(server.address(), pass(), kSelf);
   EXPECT_TRUE(client.call({}, soon(), 1) == large);
 }
 
 TEST(Rpc, RefusesAReplyThatNoOneMessageCanBring) {
   const Bytes piece(1 << 20);
   const MessageParts parts(65, piece);
-  RpcServer server("unix", [&](std::unique_ptr<RpcCall> call) {
+  RpcServer server("unix", pass(), [&](std::unique_ptr<RpcCall> call) {
     bool released = false;
     call->reply(parts, [&] { released = true; });
     EXPECT_TRUE(released);
   });
-  RpcClient client(server.address());
+  RpcClient client(server.address(), pass(), kSelf);
   const Error error = error_from([&] { client.call({}, soon(), 1); });
   EXPECT_EQ(error.code(), ErrorCode::invalid);
   EXPECT_THAT(error.what(), HasSubstr(std::to_string(65 << 20)));
@@ -303,14 +339,14 @@ TEST(Rpc, RefusesAReplyThatNoOneMessageCanBring) {
 TEST(Rpc, BringsSmallAndLargeCallsOfOneClient) {
   std::mutex mutex;
   std::vector<std::size_t> come;
-  RpcServer server("unix", [&](std::unique_ptr<RpcCall> call) {
+  RpcServer server("unix", pass(), [&](std::unique_ptr<RpcCall> call) {
     {
       const std::lock_guard lock(mutex);
       come.push_back(call->request().size());
     }
     call->reply({});
   });
-  RpcClient client(server.address());
+  RpcClient client(server.address(), pass(), kSelf);
   std::vector<std::size_t> sent;
   for (const std::size_t size : {std::size_t{1}, kSmallMessage + 1, std::size_t{2}, kSmallMessage,
                                  kSmallMessage + 2, std::size_t{3}}) {
@@ -323,16 +359,16 @@ TEST(Rpc, BringsSmallAndLargeCallsOfOneClient) {
 }
 
 TEST(Rpc, RefusesFramesThatNobodyWouldTake) {
-  RpcServer server("unix", echo);
+  RpcServer server("unix", pass(), echo);
   for (const std::size_t size : {std::size_t{0}, std::size_t{1} << 30}) {
-    RpcClient client(server.address(), {.frame_bytes = size});
+    RpcClient client(server.address(), pass(), kSelf, {.frame_bytes = size});
     EXPECT_EQ(error_from([&] { client.call({}, soon()); }).code(), ErrorCode::invalid);
   }
 }
 
 TEST_P(RpcWays, FailsACallThatIsDroppedUnanswered) {
-  RpcServer server("unix", [](std::unique_ptr<RpcCall>) {});
-  RpcClient client(server.address());
+  RpcServer server("unix", pass(), [](std::unique_ptr<RpcCall>) {});
+  RpcClient client(server.address(), pass(), kSelf);
   const Error error = error_from([&] { client.call({}, soon(), GetParam()); });
   EXPECT_EQ(error.code(), ErrorCode::peer_lost);
   EXPECT_THAT(error.what(), HasSubstr("without an answer"));
@@ -341,13 +377,13 @@ TEST_P(RpcWays, FailsACallThatIsDroppedUnanswered) {
 TEST_P(RpcWays, ForgetsACallThatIsCancelled) {
   const Bytes large = message(kLarge), small = text("held"), next = text("next");
   Mailbox mailbox;
-  RpcServer server("unix", [&, hold = mailbox.handler()](std::unique_ptr<RpcCall> call) {
+  RpcServer server("unix", pass(), [&, hold = mailbox.handler()](std::unique_ptr<RpcCall> call) {
     const auto request = call->request();
     if (request.size() == large.size()) return;  // All of it may have come before it was cancelled.
     std::equal(request.begin(), request.end(), next.begin()) ? call->reply({})
                                                              : hold(std::move(call));
   });
-  RpcClient client(server.address());
+  RpcClient client(server.address(), pass(), kSelf);
   {
     const Bytes gone_soon = large;
     const auto cancelled = client.start(parts_of(gone_soon), soon(), GetParam());
@@ -361,8 +397,8 @@ TEST_P(RpcWays, ForgetsACallThatIsCancelled) {
 }
 
 TEST(Rpc, CountsBytes) {
-  RpcServer server("unix", echo);
-  RpcClient client(server.address(), {.frame_bytes = 1000});
+  RpcServer server("unix", pass(), echo);
+  RpcClient client(server.address(), pass(), kSelf, {.frame_bytes = 1000});
   EXPECT_EQ(client.traffic().sent, 0u);
   client.call(parts_of(message(10'000)), soon());
   EXPECT_GT(client.traffic().sent, 10'000u);

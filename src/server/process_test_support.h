@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "cluster/tcp_store.h"
+#include "cluster/socket_store.h"
 
 namespace cohort::server {
 
@@ -43,7 +43,7 @@ inline pid_t start_process(const cluster::StoreServer& store,
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
   try {
-    cluster::TcpStore mine("127.0.0.1", store.port(), Deadline::in(std::chrono::seconds(30)));
+    cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(std::chrono::seconds(30)));
     body(mine);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "child failed: %s\n", error.what());

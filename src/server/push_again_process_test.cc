@@ -50,7 +50,7 @@ class TwoGroups {
   }
 
   void run() {
-    cluster::StoreServer store("127.0.0.1", 0);
+    cluster::StoreServer store(cluster::Pass::draw());
     std::vector<pid_t> first, second, workers;
     for (int server = 0; server < kServers; ++server) {
       first.push_back(start_process(store, [&](cluster::Store& mine) { serve(server, 1, mine); }));
@@ -185,7 +185,7 @@ class TwoGroups {
     write_request(message, head);
     const auto address = server_address_from(
         cluster::PrefixStore(store, "1/").get(server_key(1), Deadline::in(kTimeout)));
-    rpc::RpcClient(address.rpc)
+    rpc::RpcClient(address.rpc, store.pass(), worker_member(scenario_.worker, head.header.generation))
         .call({message, std::as_bytes(std::span(gradient))}, Deadline::in(kTimeout));
     ::raise(SIGKILL);
   }

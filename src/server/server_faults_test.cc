@@ -52,6 +52,8 @@ class RunningServer {
 
   std::string address() { return server_address_from(store.get(server_key(0), soon())).rpc; }
 
+  const cluster::Pass& pass() { return store.pass(); }
+
   ServerOptions options;
   cluster::MemoryStore store;
   std::atomic<bool> enough = false;  ///< Ends the server, whoever is still there.
@@ -61,7 +63,8 @@ class RunningServer {
 /// Requests as they travel by gRPC, made by hand.
 class RawWorker {
  public:
-  RawWorker(RunningServer& server, int worker) : client_(server.address()) {
+  RawWorker(RunningServer& server, int worker)
+      : client_(server.address(), server.pass(), worker_member(worker, 0)) {
     head.header.worker = worker;
     head.header.lr = 1;
   }

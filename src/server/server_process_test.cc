@@ -40,7 +40,7 @@ void push_ones(ServerClient& client, int times) {
 
 std::future<ServerResult> serve(const cluster::StoreServer& store, const ServerOptions& options) {
   return std::async(std::launch::async, [&store, options] {
-    cluster::TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTestTimeout));
+    cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
     return run_server(options, mine);
   });
 }
@@ -56,11 +56,11 @@ pid_t start_victim(const cluster::StoreServer& store, bool memory) {
 
 /// Worker 0 goes on, and the server ends after it.
 void lose_a_worker(ShardRules::Consistency consistency) {
-  cluster::StoreServer store("127.0.0.1", 0);
+  cluster::StoreServer store(cluster::Pass::draw());
   const pid_t victim = start_victim(store, true);
   store.start();
   auto server = serve(store, server_with_quorum(0, 2, consistency));
-  cluster::TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTestTimeout));
+  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
   ServerClient client(client_of(0, 1, true), mine);
   client.initialise(model_of(std::vector<float>(kDense)));
   push_ones(client, 2 * kSteps);
@@ -75,11 +75,11 @@ void lose_a_worker(ShardRules::Consistency consistency) {
 
 /// In step nothing goes on: worker 0 is told who is gone, and no step is half made.
 void lose_a_worker_in_step(bool memory) {
-  cluster::StoreServer store("127.0.0.1", 0);
+  cluster::StoreServer store(cluster::Pass::draw());
   const pid_t victim = start_victim(store, memory);
   store.start();
   auto server = serve(store, server_with_quorum(0, 2, ShardRules::Consistency::sync));
-  cluster::TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTestTimeout));
+  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
   ServerClient client(client_of(0, 1, memory), mine);
   client.initialise(model_of(std::vector<float>(kDense)));
   try {
@@ -101,7 +101,7 @@ void lose_a_worker_in_step(bool memory) {
 /// Returns when a push of worker 1 waits at the server: then it refuses everything else of it.
 void wait_until_its_push_waits(cluster::Store& store) {
   const auto server = server_address_from(store.get(server_key(0), Deadline::in(kTestTimeout)));
-  rpc::RpcClient client(server.rpc);
+  rpc::RpcClient client(server.rpc, store.pass(), worker_member(1, 0));
   Request other;
   other.header.worker = 1;
   for (other.number = 1;; ++other.number) {
@@ -118,14 +118,14 @@ void wait_until_its_push_waits(cluster::Store& store) {
 
 /// Worker 1 is killed in the middle of a call. Its push may still count, in a whole step.
 void lose_a_worker_in_its_call() {
-  cluster::StoreServer store("127.0.0.1", 0);
+  cluster::StoreServer store(cluster::Pass::draw());
   const pid_t victim = start_process(store, [](cluster::Store& mine) {
     ServerClient client(client_of(1, 1, false), mine);
     push_ones(client, kSteps + 1);
   });
   store.start();
   auto server = serve(store, server_with_quorum(0, 2, ShardRules::Consistency::sync));
-  cluster::TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTestTimeout));
+  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
   ServerClient client(client_of(0, 1, false), mine);
   client.initialise(model_of(std::vector<float>(kDense)));
   push_ones(client, kSteps);
@@ -147,7 +147,7 @@ void lose_a_worker_in_its_call() {
 /// Worker 1 is killed while its push waits for others, and server 1 can say nothing of it: server 0
 /// ends with its group, and what has come of the worker stays.
 void lose_a_worker_when_another_server_is_silent() {
-  cluster::StoreServer store("127.0.0.1", 0);
+  cluster::StoreServer store(cluster::Pass::draw());
   const pid_t victim = start_process(store, [](cluster::Store& mine) {
     ServerClient client(client_of(1, 1, false), mine);
     push_ones(client, 1);
@@ -157,10 +157,10 @@ void lose_a_worker_when_another_server_is_silent() {
   options.servers = 2;
   options.board = cluster::WorkBoard::Options{.workers = 2, .end_step = kSteps};
   auto server = serve(store, options);
-  cluster::TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTestTimeout));
+  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
   mine.set(server_key(1),
            to_text(ServerAddress{
-               .host = {}, .pid = ::getpid(), .rpc = "unix-abstract:cohort-nobody", .door = {}}));
+               .host = {}, .pid = ::getpid(), .rpc = "unix:nobody"}));
   ServerClient client(client_of(0, 1, false), mine);
   client.initialise(model_of(std::vector<float>(kDense)));
   wait_until_its_push_waits(mine);
@@ -172,13 +172,13 @@ void lose_a_worker_when_another_server_is_silent() {
 
 /// Server 1 is killed; the worker's next exchange names it, and server 0 ends when it leaves.
 void lose_a_server(bool memory) {
-  cluster::StoreServer store("127.0.0.1", 0);
+  cluster::StoreServer store(cluster::Pass::draw());
   const pid_t victim = start_process(store, [](cluster::Store& mine) {
     run_server(server_with_quorum(1, 1, ShardRules::Consistency::sync), mine);
   });
   store.start();
   auto server = serve(store, server_with_quorum(0, 1, ShardRules::Consistency::sync));
-  cluster::TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTestTimeout));
+  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
   ServerClient client(client_of(0, 2, memory), mine);
   client.initialise(model_of(std::vector<float>(kDense)));
   push_ones(client, kSteps);
@@ -202,7 +202,7 @@ void lose_a_server(bool memory) {
 
 /// All in processes of their own, as in a real run.
 void train_together(bool memory) {
-  cluster::StoreServer store("127.0.0.1", 0);
+  cluster::StoreServer store(cluster::Pass::draw());
   std::vector<pid_t> tasks;
   for (const int server : {0, 1}) {
     tasks.push_back(start_process(store, [server](cluster::Store& mine) {

@@ -60,7 +60,7 @@ class Launcher {
 
  private:
   bool run_group(int generation) {
-    cluster::StoreServer store("127.0.0.1", 0);
+    cluster::StoreServer store(cluster::Pass::draw());
     std::vector<pid_t> servers, workers;
     for (int server = 0; server < scenario_.servers; ++server) {
       servers.push_back(

@@ -17,7 +17,7 @@
 #include "base/failpoint.h"
 #include "base/random.h"
 #include "cluster/store.h"
-#include "cluster/tcp_store.h"
+#include "cluster/socket_store.h"
 #include "kinds/strategy_table.h"
 #include "optimizer/optimizer.h"
 #include "os/memory.h"
@@ -125,11 +125,11 @@ class WorkerProcesses {
   /// The ends of all workers but the victim, by number.
   std::vector<WorkerEnd> run() {
     std::fflush(nullptr);
-    cluster::StoreServer server("127.0.0.1", 0);
+    cluster::StoreServer server(cluster::Pass::draw());
     std::vector<pid_t> pids;
     for (int worker = 0; worker < workers_; ++worker) {
       pids.push_back(::fork());
-      if (pids.back() == 0) be_worker(worker, server.port());
+      if (pids.back() == 0) be_worker(worker, server);
     }
     server.start();
     if (victim_.kill) victim_.kill(pids[static_cast<std::size_t>(victim_.worker)]);
@@ -178,12 +178,12 @@ class WorkerProcesses {
         .finished = from.finished};
   }
 
-  [[noreturn]] void be_worker(int worker, std::uint16_t port) {
+  [[noreturn]] void be_worker(int worker, const cluster::StoreServer& server) {
     ::alarm(120);  // One that hangs fails its test instead of stopping all.
     int code = 0;
     try {
       at::set_num_threads(1);
-      cluster::TcpStore store("127.0.0.1", port, Deadline::in_seconds(60));
+      cluster::SocketStore store(server.endpoint(), server.pass(), Deadline::in_seconds(60));
       live(worker, store);
     } catch (const std::exception& error) {
       std::fprintf(stderr, "worker %d: %s\n", worker, error.what());

@@ -6,7 +6,7 @@
 #include <latch>
 #include <numeric>
 
-#include "cluster/tcp_store.h"
+#include "cluster/socket_store.h"
 #include "transport/composed/composed.h"
 #include "transport/gloo/gloo.h"
 #include "transport/inproc/inproc.h"
@@ -61,14 +61,14 @@ void run_as_threads(const MakeEngine& make, const EngineBody& body) {
 }
 
 void run_as_processes(const MakeEngine& make, const EngineBody& body) {
-  cluster::StoreServer server("127.0.0.1", 0);
+  cluster::StoreServer server(cluster::Pass::draw());
   std::fflush(nullptr);
   std::vector<pid_t> pids;
   for (int rank = 0; rank < kWorld; ++rank) {
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::alarm(240);
-      cluster::TcpStore store("127.0.0.1", server.port(), soon());
+      cluster::SocketStore store(server.endpoint(), server.pass(), soon());
       run_engine(rank, store, make, body);
       std::fflush(nullptr);
       ::_exit(::testing::Test::HasFailure() ? 1 : 0);

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "cluster/tcp_store.h"
+#include "cluster/socket_store.h"
 #include "os/memory.h"
 #include "transport/composed/composed.h"
 #include "transport/gloo/gloo.h"
@@ -83,12 +83,12 @@ class ShmMeeting : public Meeting {
 
 class GlooMeeting : public Meeting {
  public:
-  explicit GlooMeeting(int size) : size_(size), server_("127.0.0.1", 0) {}
+  explicit GlooMeeting(int size) : size_(size), server_(cluster::Pass::draw()) {}
 
   void begin(const std::vector<pid_t>&) override { server_.start(); }
 
   std::unique_ptr<Transport> connect(int rank) override {
-    cluster::TcpStore store("127.0.0.1", server_.port(), Deadline::in_seconds(60));
+    cluster::SocketStore store(server_.endpoint(), server_.pass(), Deadline::in_seconds(60));
     return make_gloo_transport(rank, size_, store, {.bind_address = store.local_address()});
   }
 
@@ -105,7 +105,7 @@ class ComposedMeeting : public Meeting {
   ComposedMeeting(int size, HostOf host_of)
       : size_(size),
         host_of_(host_of),
-        server_("127.0.0.1", 0),
+        server_(cluster::Pass::draw()),
         ends_(static_cast<std::size_t>(size)) {}
 
   void begin(const std::vector<pid_t>&) override { server_.start(); }
@@ -115,7 +115,7 @@ class ComposedMeeting : public Meeting {
     Peers peers{.rank = rank, .hosts = {}};
     for (int i = 0; i < size_; ++i) peers.hosts.push_back(host_of_(i));
     End& end = ends_[static_cast<std::size_t>(rank)];
-    end.store = std::make_unique<cluster::TcpStore>("127.0.0.1", server_.port(), deadline);
+    end.store = std::make_unique<cluster::SocketStore>(server_.endpoint(), server_.pass(), deadline);
     const EngineOptions options{
         .name = "", .rank = rank, .world = size_, .address = "127.0.0.1", .cores = 2};
     end.engine = make_composed_engine(options, peers, *end.store, deadline);
@@ -124,7 +124,7 @@ class ComposedMeeting : public Meeting {
 
  private:
   struct End {
-    std::unique_ptr<cluster::TcpStore> store;
+    std::unique_ptr<cluster::SocketStore> store;
     std::unique_ptr<Engine> engine;
   };
 

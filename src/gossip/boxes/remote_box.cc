@@ -16,10 +16,11 @@ constexpr auto kPingPause = std::chrono::milliseconds(50);
 
 OutgoingBox::OutgoingBox(const Options& options)
     : options_(options),
-      client_(options.address),
+      client_(options.address, options.pass, member_of(options.from)),
       memory_(2 * Box::bytes_needed(options.message_bytes)) {
   const std::size_t size = Box::bytes_needed(options.message_bytes);
   boxes_ = {Box(memory_.bytes().first(size)), Box(memory_.bytes().subspan(size, size))};
+  client_.connect(Deadline::in(options.timeout));  // No later call waits for it.
 }
 
 bool OutgoingBox::put(const Parcel& parcel, WhenFull when) {

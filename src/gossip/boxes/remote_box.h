@@ -37,6 +37,7 @@ class OutgoingBox {
     int from = 0;
     int to = 0;
     std::string address = {};
+    cluster::Pass pass;
     std::size_t message_bytes = 0;
     Duration timeout = {};  ///< For an answer that nothing holds up; a call may take longer.
   };

@@ -30,6 +30,7 @@ class FakeCall : public rpc::RpcCall {
   }
 
   std::span<const std::byte> request() const override { return request_; }
+  const cluster::Member& caller() const override { return caller_; }
   void reply(const rpc::MessageParts& parts, std::function<void()>) override {
     ASSERT_EQ(parts.size(), 1U);
     counts_.returned = counts_.returned + read_put_reply(parts[0]).returned;
@@ -39,6 +40,7 @@ class FakeCall : public rpc::RpcCall {
 
  private:
   rpc::Bytes request_;
+  cluster::Member caller_;
   Counts& counts_;
 };
 

@@ -23,13 +23,14 @@ class RemoteBoxes : public PeerBoxes {
         incoming_(sources_of(options.topology, engine.rank(), engine.world()),
                   options.message_bytes),
         server_(std::in_place, engine.address().empty() ? "unix" : engine.address() + ":0",
-                [this](std::unique_ptr<rpc::RpcCall> call) { handle(std::move(call)); }) {
+                store.pass(), [this](std::unique_ptr<rpc::RpcCall> call) { handle(std::move(call)); }) {
     store.set(key_of(engine.rank()), server_->address());
     const auto deadline = options.timeout.deadline();
     for (const int peer : targets_of(options.topology, engine.rank(), engine.world())) {
       outgoing_.try_emplace(peer, OutgoingBox::Options{.from = engine.rank(),
                                                        .to = peer,
                                                        .address = store.get(key_of(peer), deadline),
+                                                       .pass = store.pass(),
                                                        .message_bytes = options.message_bytes,
                                                        .timeout = options.timeout.usual()});
     }
@@ -37,6 +38,7 @@ class RemoteBoxes : public PeerBoxes {
       claims_ = make_counted_claims(counter_, 0);
     } else {
       claims_ = make_remote_claims({.address = store.get(key_of(0), deadline),
+                                    .pass = store.pass(),
                                     .rank = engine.rank(),
                                     .work = options.claims.work,
                                     .timeout = options.timeout.usual()});
@@ -97,6 +99,7 @@ class RemoteBoxes : public PeerBoxes {
     called_bytes_ += call->request().size();
     try {
       const RemoteHeader header = read_header(call->request());
+      check_caller(call->caller(), header);
       switch (header.kind) {
         case RemoteHeader::Kind::put:
           incoming_.put(header, call);
@@ -104,7 +107,6 @@ class RemoteBoxes : public PeerBoxes {
         case RemoteHeader::Kind::claim:
         case RemoteHeader::Kind::done:
         case RemoteHeader::Kind::stop:
-          check_rank(header.from);
           answer_claim(*call, counter_, header);
           break;
         case RemoteHeader::Kind::ping:
@@ -113,12 +115,18 @@ class RemoteBoxes : public PeerBoxes {
       }
     } catch (const Error& error) {
       call->fail(error);
+    } catch (const std::bad_alloc&) {
+      call->fail(Error(ErrorCode::no_space, "the receiver has no memory left for a parcel"));
     }
   }
 
-  void check_rank(int rank) const {
-    if (rank >= 0 && rank < world_) return;
-    fail(ErrorCode::corrupt, "there is no rank {} among {}", rank, world_);
+  /// Nobody speaks for another.
+  void check_caller(const cluster::Member& caller, const RemoteHeader& header) const {
+    if (header.from < 0 || header.from >= world_) {
+      fail(ErrorCode::corrupt, "there is no rank {} among {}", header.from, world_);
+    }
+    if (caller == member_of(header.from)) return;
+    fail(ErrorCode::invalid, "{} speaks as rank {}", name_of(caller), header.from);
   }
 
   int world_;

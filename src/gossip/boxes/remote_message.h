@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/fail.h"
+#include "cluster/pass.h"
 #include "gossip/boxes/box.h"
 
 namespace cohort::gossip {
@@ -66,7 +67,13 @@ inline PutReply read_put_reply(std::span<const std::byte> bytes) {
   return reply;
 }
 
-/// Throws Error(corrupt) for bytes that do not begin with a header.
+/// Who a rank is when it calls another. Addresses are of one group, so its number says enough.
+inline cluster::Member member_of(int rank) {
+  return {.role = cluster::Member::Role::worker, .number = rank};
+}
+
+/// Throws Error(corrupt) for bytes that do not begin with a header, or whose numbers are none that a
+/// model may be weighed with.
 inline RemoteHeader read_header(std::span<const std::byte> request) {
   RemoteHeader header;
   if (request.size() >= sizeof(header)) std::memcpy(&header, request.data(), sizeof(header));
@@ -74,6 +81,10 @@ inline RemoteHeader read_header(std::span<const std::byte> request) {
       header.kind > RemoteHeader::Kind::ping || header.when > WhenFull::refuse) {
     fail(ErrorCode::corrupt, "a call of {} bytes does not begin as one of gossip's",
          request.size());
+  }
+  if (!std::isfinite(header.weight) || !std::isfinite(header.age) ||
+      !std::isfinite(header.rates) || header.weight < 0) {
+    fail(ErrorCode::corrupt, "rank {} sends a parcel of weight {}", header.from, header.weight);
   }
   return header;
 }

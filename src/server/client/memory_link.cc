@@ -17,13 +17,15 @@ class MemoryLink : public ServerLink {
  public:
   MemoryLink(const MemoryLinkOptions& options, Deadline deadline)
       : options_(options),
-        door_memory_(os::SharedMemory::attach(options.address.door)),
+        door_memory_(options.store.take(door_key(options.server),
+                                        os::SharedMemory::Pages::reserved, deadline)),
         door_(door_memory_),
         slot_(door_.slot(options.worker)),
         watch_(watch_server(options.address)),
         wait_(os::WaitPolicy::for_ranks(options.servers + static_cast<int>(door_.slots().size()),
                                         options.cores)),
         posted_(slot_.posted.load(std::memory_order_relaxed)) {
+    options_.hello.floats_number = give(options.floats);
     greet(kFirstHalf, deadline);
   }
 
@@ -76,12 +78,20 @@ class MemoryLink : public ServerLink {
   bool is_answered() const { return slot_.answered.load(std::memory_order_acquire) == posted_; }
   std::size_t half() const { return side_.size() / 2; }
 
+  std::uint64_t give(const os::SharedMemory& memory) {
+    const std::uint64_t number = next_memory_number();
+    options_.store.give(memory_key(options_.worker, options_.server, number), memory, 1);
+    return number;
+  }
+
   /// Tells the server which memory is this worker's.
   void greet(std::size_t half_bytes, Deadline deadline) {
     side_ = os::SharedMemory::create(2 * ((half_bytes + 63) / 64 * 64));
-    options_.hello.side_path = side_.path();
-    greet_server(options_.address.rpc, header_from(options_.generation, options_.worker),
-                 options_.hello, deadline);
+    options_.hello.side_number = give(side_);
+    rpc::RpcClient server(options_.address.rpc, options_.store.pass(),
+                          worker_member(options_.worker, options_.generation));
+    greet_server(server, header_from(options_.generation, options_.worker), options_.hello,
+                 deadline);
   }
 
   MemoryLinkOptions options_;

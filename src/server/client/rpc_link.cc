@@ -26,10 +26,12 @@ class RpcLink : public ServerLink {
       : address_(options.address),
         outgoing_(options.outgoing),
         watch_(watch_server(options.address)),
-        client_(options.address.rpc, {.max_message_bytes = largest_reply(options)}),
+        client_(options.address.rpc, options.pass,
+                worker_member(options.worker, options.generation),
+                {.max_message_bytes = largest_reply(options)}),
         number_(std::uint64_t{std::random_device()()} << 32) {
     if (address_.host != cluster::host_id()) return;
-    greet_server(address_.rpc, header_from(options.generation, options.worker), {.pid = ::getpid()},
+    greet_server(client_, header_from(options.generation, options.worker), {.pid = ::getpid()},
                  deadline);
   }
 

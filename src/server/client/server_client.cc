@@ -35,9 +35,10 @@ WorkerFloats::WorkerFloats(std::size_t count, bool shared) : count_(count) {
              2 * whole_lines(count)};
 }
 
-ServerClient::State::State(const ClientOptions& options_, cluster::Store& store)
+ServerClient::State::State(const ClientOptions& options_, cluster::Store& store_)
     : options(options_),
-      addresses(find_servers(options_, store)),
+      store(store_),
+      addresses(find_servers(options_, store_)),
       floats(options_.dense, any_of_this_host()) {
   for (int server = 0; server < options.servers; ++server) add_server(server);
 }
@@ -59,29 +60,32 @@ void ServerClient::State::add_server(int server) {
                     .dense_begin = dense_part(options.dense, options.servers, server).begin};
   if (compresses(options.compression) && state.shape.dense > 0) add_codecs(state, server);
   try {
-    state.link = make_link(address, state);
-    state.calls = std::make_unique<rpc::RpcClient>(address.rpc);
+    state.link = make_link(server, state);
+    state.calls = std::make_unique<rpc::RpcClient>(
+        address.rpc, store.pass(), worker_member(options.worker, options.generation));
   } catch (const Error& error) {
     throw error.with_context(fmt::format("parameter server {}", server));
   }
   servers.push_back(std::move(state));
 }
 
-std::unique_ptr<ServerLink> ServerClient::State::make_link(const ServerAddress& address,
-                                                           const ServerState& state) {
+std::unique_ptr<ServerLink> ServerClient::State::make_link(int server, const ServerState& state) {
+  const ServerAddress& address = addresses[static_cast<std::size_t>(server)];
   if (!shares_memory(address)) {
     return make_rpc_link({.address = address,
+                          .pass = store.pass(),
                           .worker = options.worker,
                           .generation = options.generation,
                           .outgoing = state.part_of(floats.outgoing())},
                          deadline());
   }
   return make_memory_link({.address = address,
+                           .store = store,
+                           .floats = floats.shared(),
                            .hello = {.pid = ::getpid(),
-                                     .floats_path = floats.path(),
                                      .floats = options.dense,
-                                     .part_begin = state.dense_begin,
-                                     .side_path = {}},
+                                     .part_begin = state.dense_begin},
+                           .server = server,
                            .worker = options.worker,
                            .generation = options.generation,
                            .servers = options.servers,

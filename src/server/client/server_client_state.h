@@ -26,7 +26,8 @@ class WorkerFloats {
 
   std::span<float> outgoing() const { return floats_.first(count_); }
   std::span<float> incoming() const { return floats_.subspan(whole_lines(count_), count_); }
-  std::string path() const { return shared_.path(); }
+  /// Where servers of this host can reach them.
+  const os::SharedMemory& shared() const { return shared_; }
 
  private:
   std::size_t count_;
@@ -49,6 +50,7 @@ struct ServerState {
   bool has_pulled = false;
   Request request = {};                ///< Of the exchange that is under way, or was last.
   os::SharedMemory model_memory = {};  ///< Where this host's server writes a model that is read.
+  std::uint64_t model_number = 0;      ///< As that server knows it.
 
   std::span<float> part_of(std::span<float> all) const {
     return all.subspan(dense_begin, shape.dense);
@@ -64,7 +66,8 @@ struct ServerClient::State {
   bool any_of_this_host() const;
   void add_server(int server);
   void add_codecs(ServerState& state, int server) const;
-  std::unique_ptr<ServerLink> make_link(const ServerAddress& address, const ServerState& state);
+  std::unique_ptr<ServerLink> make_link(int server, const ServerState& state);
+  std::uint64_t memory_for_model(int server, ServerState& state);
 
   /// Runs `body` for every server; the first error stays, and every later call throws it again.
   template <class Body>
@@ -97,6 +100,7 @@ struct ServerClient::State {
   void read_floats(ServerModel& model, const ModelMessage& head, ServerState& state);
 
   const ClientOptions options;
+  cluster::Store& store;
   std::vector<ServerAddress> addresses;
   WorkerFloats floats;
   std::vector<ServerState> servers;

@@ -6,6 +6,7 @@
 
 #include "base/deadline.h"
 #include "base/traffic.h"
+#include "cluster/store.h"
 #include "server/wire/server_address.h"
 #include "server/wire/wire.h"
 
@@ -39,16 +40,21 @@ class ServerLink {
 
 struct RpcLinkOptions {
   ServerAddress address;
+  cluster::Pass pass;
   int worker = 0;
   std::int64_t generation = 0;
   std::span<const float> outgoing = {};  ///< The server's part of the floats that a push brings.
 };
 std::unique_ptr<ServerLink> make_rpc_link(const RpcLinkOptions& options, Deadline deadline);
 
-/// `hello` lacks only the side memory, which is the link's.
+/// `hello` lacks only the numbers of the floats, and of the side memory, which is the link's. The
+/// memory is handed over by the store.
 struct MemoryLinkOptions {
   ServerAddress address;
+  cluster::Store& store;
+  const os::SharedMemory& floats;
   Hello hello;
+  int server = 0;
   int worker = 0;
   std::int64_t generation = 0;
   int servers = 1;  ///< Of the run; with the workers they share the cores.

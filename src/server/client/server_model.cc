@@ -166,6 +166,18 @@ void ServerClient::State::read_floats(ServerModel& model, const ModelMessage& he
   }
 }
 
+/// The number of memory that the server of this host writes into; 0 for one elsewhere.
+std::uint64_t ServerClient::State::memory_for_model(int server, ServerState& state) {
+  if (!shares_memory(addresses[static_cast<std::size_t>(server)])) return 0;
+  if (state.model_memory.size() == 0) {
+    const std::size_t count = std::max<std::size_t>(look(state).model_floats, 1);
+    state.model_memory = os::SharedMemory::create(count * sizeof(float));
+    state.model_number = next_memory_number();
+    store.give(memory_key(options.worker, server, state.model_number), state.model_memory, 1);
+  }
+  return state.model_number;
+}
+
 bool ServerClient::has_model() {
   bool all = true;
   state_->for_all([&](int, ServerState& state) { all = state_->look(state).has_model && all; });
@@ -181,19 +193,13 @@ void ServerClient::initialise(const ServerModel& model) {
 void ServerClient::read_model(ServerModel& model) {
   std::vector<std::unique_ptr<rpc::RpcClient::Pending>> pending;
   const rpc::Bytes head = state_->head_of(RequestKind::read);
-  std::vector<std::string> paths(state_->servers.size());
+  std::vector<std::uint64_t> numbers(state_->servers.size());
   state_->for_all([&](int server, ServerState& state) {
-    const auto index = static_cast<std::size_t>(server);
-    if (state_->shares_memory(state_->addresses[index])) {
-      if (state.model_memory.size() == 0) {
-        const std::size_t floats = state_->look(state).model_floats;
-        state.model_memory =
-            os::SharedMemory::create(std::max<std::size_t>(floats, 1) * sizeof(float));
-      }
-      paths[index] = state.model_memory.path();
-    }
-    const auto path = std::as_bytes(std::span(paths[index].data(), paths[index].size()));
-    pending.push_back(state.calls->start({head, path}, state_->deadline()));
+    auto& number = numbers[static_cast<std::size_t>(server)];
+    number = state_->memory_for_model(server, state);
+    rpc::MessageParts parts = {head};
+    if (number != 0) parts.push_back(std::as_bytes(std::span(&number, 1)));
+    pending.push_back(state.calls->start(parts, state_->deadline()));
   });
   std::optional<std::uint64_t> version;
   state_->for_all([&](int server, ServerState& state) {

@@ -1,26 +1,36 @@
 #include "server/door/server_doors.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/fail.h"
 
 namespace cohort::server {
+namespace {
+
+// What a worker speaks of it has given before: only the store's own answer is waited for.
+constexpr Duration kHandOver = std::chrono::seconds(10);
+
+using TakeMemory = std::function<os::SharedMemory(std::uint64_t number)>;
+
+}  // namespace
 
 /// One worker of this host. Its request is answered before it makes the next, so it is its own
 /// visit.
 class MemoryDoor::Guest : public Visit {
  public:
-  Guest(DoorSlot& slot, ServerDesk& desk) : slot_(slot), desk_(desk) {}
+  Guest(DoorSlot& slot, ServerDesk& desk, TakeMemory take)
+      : slot_(slot), desk_(desk), take_memory_(std::move(take)) {}
 
   /// Sizes are checked against what was mapped, since they come from another process.
   void greet(const Hello& hello) {
-    if (floats_path_ != hello.floats_path) {
+    if (floats_number_ != hello.floats_number) {
       put_aside(floats_);
-      floats_ = os::SharedMemory::attach(hello.floats_path);
-      floats_path_ = hello.floats_path;
+      floats_ = take_memory_(hello.floats_number);
+      floats_number_ = hello.floats_number;
     }
     put_aside(side_);
-    side_ = os::SharedMemory::attach(hello.side_path);
+    side_ = take_memory_(hello.side_number);
     if (hello.floats > floats_.size() / sizeof(float) ||
         floats_.size() < 2 * whole_lines(hello.floats) * sizeof(float) ||
         hello.part_begin > hello.floats || side_.size() < 2 * kReplyBytes) {
@@ -139,7 +149,8 @@ class MemoryDoor::Guest : public Visit {
 
   DoorSlot& slot_;
   ServerDesk& desk_;
-  std::string floats_path_;
+  const TakeMemory take_memory_;
+  std::uint64_t floats_number_ = 0;
   os::SharedMemory floats_;
   os::SharedMemory side_;
   std::vector<os::SharedMemory> aside_;  // Mapped until the next answer.
@@ -152,11 +163,18 @@ class MemoryDoor::Guest : public Visit {
   std::vector<std::byte> encoded_;
 };
 
-MemoryDoor::MemoryDoor(int workers, ServerDesk& desk)
+MemoryDoor::MemoryDoor(int workers, int server, ServerDesk& desk, cluster::Store& store)
     : memory_(os::SharedMemory::create(Door::bytes_needed(workers))),
       door_(memory_),
       desk_(desk),
+      server_(server),
+      store_(store),
       guests_(static_cast<std::size_t>(workers)) {}
+
+os::SharedMemory MemoryDoor::take_memory(int worker, std::uint64_t number) {
+  return store_.take(memory_key(worker, server_, number), os::SharedMemory::Pages::reserved,
+                     Deadline::in(kHandOver));
+}
 
 MemoryDoor::~MemoryDoor() {
   door_.close();
@@ -168,7 +186,11 @@ void MemoryDoor::greet(int worker, const Hello& hello) {
          guests_.size() - 1);
   }
   auto& guest = guests_[static_cast<std::size_t>(worker)];
-  if (!guest) guest = std::make_unique<Guest>(door_.slot(worker), desk_);
+  if (!guest) {
+    guest = std::make_unique<Guest>(
+        door_.slot(worker), desk_,
+        [this, worker](std::uint64_t number) { return take_memory(worker, number); });
+  }
   guest->greet(hello);
 }
 

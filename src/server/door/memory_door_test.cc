@@ -18,11 +18,11 @@ constexpr std::size_t kSideBytes = 1 << 16;
 /// A worker of the server's host, without the client that it would use.
 class Neighbour {
  public:
-  Neighbour(int worker, MemoryDoor& door)
+  Neighbour(int worker, MemoryDoor& door, cluster::Store& store)
       : worker_(worker),
         door_(door),
-        bell_memory_(os::SharedMemory::attach(door.path())),
-        slot_(Door(bell_memory_).slot(worker)),
+        store_(store),
+        slot_(Door(door.memory()).slot(worker)),
         floats_(os::SharedMemory::create(2 * whole_lines(kDense) * sizeof(float) + sizeof(float))) {
     greet();
   }
@@ -30,10 +30,11 @@ class Neighbour {
   /// Also a second time, with other memory for its messages.
   void greet() {
     os::SharedMemory fresh = os::SharedMemory::create(kSideBytes);
+    if (floats_number_ == 0) floats_number_ = give(floats_);
     door_.greet(worker_, {.pid = ::getpid(),
-                          .floats_path = floats_.path(),
+                          .floats_number = floats_number_,
                           .floats = kDense,
-                          .side_path = fresh.path()});
+                          .side_number = give(fresh)});
     side_ = std::move(fresh);
   }
 
@@ -57,18 +58,25 @@ class Neighbour {
   bool is_answered() const { return slot_.answered.load() == slot_.posted.load(); }
 
  private:
+  std::uint64_t give(const os::SharedMemory& memory) {
+    const std::uint64_t number = next_memory_number();
+    store_.give(memory_key(worker_, 0, number), memory, 1);
+    return number;
+  }
+
   int worker_;
   MemoryDoor& door_;
-  os::SharedMemory bell_memory_;
+  cluster::Store& store_;
   DoorSlot& slot_;
   os::SharedMemory floats_;
+  std::uint64_t floats_number_ = 0;  // Once it is given.
   os::SharedMemory side_;
   std::uint64_t sequence_ = 0;
 };
 
 /// A server whose update takes the pushes of two workers: two dense floats, a table of four rows.
 struct Quorum {
-  Quorum() : desk(options()), door(2, desk) {
+  Quorum() : desk(options()), door(2, 0, desk, store) {
     const std::vector<float> zeros(kDense + 4);
     ModelMessage model;
     model.shape = {
@@ -92,13 +100,14 @@ struct Quorum {
     return all;
   }
 
+  cluster::MemoryStore store;
   ServerDesk desk;
   MemoryDoor door;
 };
 
 TEST(MemoryDoor, RowsOfAPushThatWaitsStayWhenItsWorkerGreetsAgain) {
   Quorum server;
-  Neighbour first(0, server.door), second(1, server.door);
+  Neighbour first(0, server.door, server.store), second(1, server.door, server.store);
   second.push(2, {1, 3}, {10, 20});
   EXPECT_FALSE(second.is_answered());
   second.greet();
@@ -110,9 +119,9 @@ TEST(MemoryDoor, RowsOfAPushThatWaitsStayWhenItsWorkerGreetsAgain) {
 // As a worker does that has waited too long, and is then asked for by the next group.
 TEST(MemoryDoor, APushThatWaitsCountsWithItsRowsWhenItsWorkerLeaves) {
   Quorum server;
-  Neighbour first(0, server.door);
+  Neighbour first(0, server.door, server.store);
   {
-    Neighbour second(1, server.door);
+    Neighbour second(1, server.door, server.store);
     second.push(2, {1, 3}, {10, 20});
     server.desk.leave(1, LeftWork::kept);
   }

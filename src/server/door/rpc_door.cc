@@ -1,6 +1,7 @@
 #include "server/door/server_doors.h"
 
 #include <algorithm>
+#include <new>
 #include <optional>
 
 #include "base/fail.h"
@@ -43,6 +44,23 @@ std::span<const float> as_floats(std::span<const std::byte> bytes) {
     fail(ErrorCode::corrupt, "pushed bytes are not floats");
   }
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+Error no_memory() {
+  return Error(ErrorCode::no_space, "the server has no memory left for this request");
+}
+
+/// Nobody speaks for another: a worker's requests are its own, and what servers say to each other
+/// comes from servers, all of the group that the caller has proved to be of.
+void check_caller(const cluster::Member& caller, const Request& request) {
+  const bool among_servers =
+      request.kind == RequestKind::replica || request.kind == RequestKind::lost_worker;
+  const bool right =
+      among_servers ? caller.role == cluster::Member::Role::server
+                    : caller == worker_member(request.header.worker, request.header.generation);
+  if (right && caller.generation == request.header.generation) return;
+  fail(ErrorCode::invalid, "{} of group {} speaks as worker {} of group {}", name_of(caller),
+       caller.generation, request.header.worker, request.header.generation);
 }
 
 /// Gives every block a place in `room`.
@@ -122,7 +140,8 @@ class RpcDoor::Caller : public Visit, public std::enable_shared_from_this<Caller
   std::vector<std::byte> head_;
 };
 
-RpcDoor::RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& memory)
+RpcDoor::RpcDoor(const ServerOptions& options, const cluster::Pass& pass, ServerDesk& desk,
+                 MemoryDoor& memory)
     : desk_(desk),
       memory_(memory),
       come_(static_cast<std::size_t>(options.rules.workers)),
@@ -133,7 +152,7 @@ RpcDoor::RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& mem
       model_copies_(static_cast<std::size_t>(options.rules.workers)),
       replica_memory_(options.replica_memory),
       generation_(options.generation),
-      server_(options.address, [this](auto call) { put(std::move(call)); },
+      server_(options.address, pass, [this](auto call) { put(std::move(call)); },
               {.max_message_bytes = largest_message(options)}) {}
 
 RpcDoor::~RpcDoor() = default;
@@ -154,6 +173,7 @@ void RpcDoor::put(std::unique_ptr<rpc::RpcCall> call) {
 void RpcDoor::take_replica_call(rpc::RpcCall& call) {
   try {
     const Request request = read_request(call.request());
+    check_caller(call.caller(), request);
     check_generation(request.header, generation_);
     if (replica_memory_.empty()) fail(ErrorCode::invalid, "this server keeps no copies");
     const std::lock_guard lock(replica_mutex_);
@@ -161,6 +181,8 @@ void RpcDoor::take_replica_call(rpc::RpcCall& call) {
     reply_with(call, {});
   } catch (const Error& error) {
     call.fail(error);
+  } catch (const std::bad_alloc&) {
+    call.fail(no_memory());
   }
 }
 
@@ -184,6 +206,7 @@ void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
       fail(ErrorCode::invalid, "a call came from worker {}; the workers are 0 to {}", worker,
            come_.size() - 1);
     }
+    check_caller(call->caller(), request);
     desk_.check_generation(request.header);
     come_[static_cast<std::size_t>(worker)] = true;
     switch (request.kind) {
@@ -222,6 +245,8 @@ void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
     }
   } catch (const Error& error) {
     if (call) call->fail(error);
+  } catch (const std::bad_alloc&) {
+    if (call) call->fail(no_memory());
   }
 }
 
@@ -235,8 +260,7 @@ void RpcDoor::take_loss(rpc::RpcCall& call, int worker) {
 
 void RpcDoor::take_hello(int worker, const Hello& hello) {
   watches_[static_cast<std::size_t>(worker)] = os::PeerWatch({static_cast<pid_t>(hello.pid)});
-  if (!hello.floats_path.empty()) memory_.greet(worker, hello);
-  model_path_.clear();  // The same path may mean other memory by now.
+  if (hello.floats_number != 0) memory_.greet(worker, hello);
 }
 
 int RpcDoor::dead_worker() const {
@@ -260,7 +284,7 @@ void RpcDoor::take_first_model(rpc::RpcCall& call, const Request& request) {
 
 /// The desk's thread only copies the floats; they travel, in parts, while it goes on.
 void RpcDoor::take_read(rpc::RpcCall& call, const Request& request) {
-  std::span<float> floats = memory_for_model(request.rest);
+  std::span<float> floats = memory_for_model(request);
   auto& copy = model_copies_[static_cast<std::size_t>(request.header.worker)];
   copy.reset();
   if (floats.empty()) {
@@ -321,13 +345,14 @@ std::shared_ptr<RpcDoor::Floats> RpcDoor::new_copy() {
   return is_free ? std::move(spare_copy_) : std::make_shared<Floats>();
 }
 
-/// Empty where no memory is named.
-std::span<float> RpcDoor::memory_for_model(std::span<const std::byte> path) {
-  if (path.empty()) return {};
-  const std::string name(reinterpret_cast<const char*>(path.data()), path.size());
-  if (name != model_path_) {
-    model_memory_ = os::SharedMemory::attach(name);
-    model_path_ = name;
+/// Empty where the reader gives no memory for it.
+std::span<float> RpcDoor::memory_for_model(const Request& request) {
+  if (request.rest.empty()) return {};
+  const auto number = MessageReader(request.rest).take<std::uint64_t>();
+  if (number != model_number_ || request.header.worker != model_reader_) {
+    model_memory_ = memory_.take_memory(request.header.worker, number);
+    model_number_ = number;
+    model_reader_ = request.header.worker;
   }
   return {reinterpret_cast<float*>(model_memory_.data()), model_memory_.size() / sizeof(float)};
 }

@@ -55,7 +55,9 @@ class OtherServers {
 void OtherServers::connect() {
   for (int server = 1; server < options_.servers; ++server) {
     const std::string address = store_.get(server_key(server), Deadline::in(options_.timeout));
-    clients_.push_back(std::make_unique<rpc::RpcClient>(server_address_from(address).rpc));
+    clients_.push_back(std::make_unique<rpc::RpcClient>(
+        server_address_from(address).rpc, store_.pass(),
+        server_member(options_.server, options_.generation)));
   }
 }
 
@@ -103,7 +105,8 @@ ReplicaLink::ReplicaLink(const ServerOptions& options, cluster::Store& store)
       timeout_(options.timeout),
       header_(header_from(options.generation, 0)) {
   const std::string address = store.get(server_key(keeper_), Deadline::in(timeout_));
-  client_ = std::make_unique<rpc::RpcClient>(server_address_from(address).rpc);
+  client_ = std::make_unique<rpc::RpcClient>(server_address_from(address).rpc, store.pass(),
+                                             server_member(options.server, options.generation));
 }
 
 void ReplicaLink::send(const ShardMemory& memory, ReplicaMessage::Kind kind) {
@@ -128,14 +131,14 @@ class Server {
       : options_(options),
         store_(store),
         desk_(options),
-        memory_(options.rules.workers, desk_),
-        rpc_(options, desk_, memory_),
+        memory_(options.rules.workers, options.server, desk_, store),
+        rpc_(options, store.pass(), desk_, memory_),
         wait_(os::WaitPolicy::for_ranks(options.rules.workers + 1, options.cores)),
         appear_by_(Deadline::in(std::max(options.timeout, options.appear))) {
+    store.give(door_key(options.server), memory_.memory(), cluster::kAnyTakers);
     store.set(server_key(options.server), to_text(ServerAddress{.host = cluster::host_id(),
                                                                 .pid = ::getpid(),
-                                                                .rpc = rpc_.address(),
-                                                                .door = memory_.path()}));
+                                                                .rpc = rpc_.address()}));
   }
 
   ServerResult run() {

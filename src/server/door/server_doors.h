@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/store.h"
 #include "os/memory.h"
 #include "os/peer_watch.h"
 #include "os/shared_wait.h"
@@ -33,12 +34,17 @@ namespace cohort::server {
 /// replies written, in the workers' memory.
 class MemoryDoor {
  public:
-  MemoryDoor(int workers, ServerDesk& desk);
+  /// What workers give it, it takes from the store, which must outlive it.
+  MemoryDoor(int workers, int server, ServerDesk& desk, cluster::Store& store);
   /// Whoever still waits for an answer is told that none will come.
   ~MemoryDoor();
 
-  std::string path() const { return memory_.path(); }
+  /// For the workers of this host.
+  const os::SharedMemory& memory() const { return memory_; }
   os::SharedEvent& bell() const { return door_.bell(); }
+
+  /// A piece of memory that the worker has given to this server.
+  os::SharedMemory take_memory(int worker, std::uint64_t number);
 
   /// Maps the memory of a worker that says hello, perhaps again with larger side memory.
   void greet(int worker, const Hello& hello);
@@ -54,6 +60,8 @@ class MemoryDoor {
   os::SharedMemory memory_;
   Door door_;
   ServerDesk& desk_;
+  const int server_;
+  cluster::Store& store_;
   std::vector<std::unique_ptr<Guest>> guests_;  // By worker; null until its hello.
 };
 
@@ -63,7 +71,8 @@ class MemoryDoor {
 /// the same number: it gets the reply of the first and does nothing twice.
 class RpcDoor {
  public:
-  RpcDoor(const ServerOptions& options, ServerDesk& desk, MemoryDoor& memory);
+  RpcDoor(const ServerOptions& options, const cluster::Pass& pass, ServerDesk& desk,
+          MemoryDoor& memory);
   ~RpcDoor();
 
   std::string address() const { return server_.address(); }
@@ -93,7 +102,7 @@ class RpcDoor {
   void take_remember(rpc::RpcCall& call, int worker);
   void take_recall(rpc::RpcCall& call, const Request& request);
   std::shared_ptr<Floats> new_copy();
-  std::span<float> memory_for_model(std::span<const std::byte> path);
+  std::span<float> memory_for_model(const Request& request);
   void complete(Request& request, Caller& caller);
 
   ServerDesk& desk_;
@@ -108,8 +117,9 @@ class RpcDoor {
 
   std::vector<std::shared_ptr<Floats>> model_copies_;  // By worker: what it is just reading.
   std::shared_ptr<Floats> spare_copy_;                 // Kept, because fresh memory is slow.
-  std::string model_path_;
-  os::SharedMemory model_memory_;  // Of whoever read a model last.
+  int model_reader_ = -1;  // Who read a model last,
+  std::uint64_t model_number_ = 0;
+  os::SharedMemory model_memory_;  // and where to.
 
   std::mutex replica_mutex_;  // Guards the memory of the copy this server keeps.
   const std::span<std::byte> replica_memory_;

@@ -1,5 +1,6 @@
 #include "server/wire/server_address.h"
 
+#include <atomic>
 #include <sstream>
 
 #include "base/fail.h"
@@ -10,13 +11,13 @@
 namespace cohort::server {
 
 std::string to_text(const ServerAddress& address) {
-  return fmt::format("{} {} {} {}", address.pid, address.rpc, address.door, address.host);
+  return fmt::format("{} {} {}", address.pid, address.rpc, address.host);
 }
 
 ServerAddress server_address_from(const std::string& text) {
   std::istringstream words(text);
   ServerAddress address;
-  words >> address.pid >> address.rpc >> address.door;
+  words >> address.pid >> address.rpc;
   words.ignore();
   // The rest of the text, which may have several lines.
   std::getline(words, address.host, '\0');
@@ -26,6 +27,27 @@ ServerAddress server_address_from(const std::string& text) {
 
 std::string server_key(int server) {
   return fmt::format("server/{}", server);
+}
+
+std::string door_key(int server) {
+  return fmt::format("door/{}", server);
+}
+
+std::string memory_key(int worker, int server, std::uint64_t number) {
+  return fmt::format("memory/{}/{}/{}", worker, server, number);
+}
+
+std::uint64_t next_memory_number() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
+
+cluster::Member worker_member(int worker, std::int64_t generation) {
+  return {cluster::Member::Role::worker, worker, generation};
+}
+
+cluster::Member server_member(int server, std::int64_t generation) {
+  return {cluster::Member::Role::server, server, generation};
 }
 
 os::PeerWatch watch_server(const ServerAddress& address) {
@@ -44,9 +66,9 @@ void check_server(const os::PeerWatch& watch, const ServerAddress& address) {
 }
 
 std::string to_text(const Hello& hello) {
-  if (hello.floats_path.empty()) return fmt::format("{}", hello.pid);
-  return fmt::format("{} {} {} {} {}", hello.pid, hello.floats, hello.part_begin, hello.floats_path,
-                     hello.side_path);
+  if (hello.floats_number == 0) return fmt::format("{}", hello.pid);
+  return fmt::format("{} {} {} {} {}", hello.pid, hello.floats, hello.part_begin,
+                     hello.floats_number, hello.side_number);
 }
 
 Hello hello_from(std::span<const std::byte> text) {
@@ -54,18 +76,17 @@ Hello hello_from(std::span<const std::byte> text) {
   Hello hello;
   words >> hello.pid;
   if (words && words.eof()) return hello;
-  words >> hello.floats >> hello.part_begin >> hello.floats_path >> hello.side_path;
+  words >> hello.floats >> hello.part_begin >> hello.floats_number >> hello.side_number;
   if (!words) fail(ErrorCode::corrupt, "A worker's greeting cannot be read.");
   return hello;
 }
 
-void greet_server(const std::string& rpc_address, const RequestHeader& from, const Hello& hello,
+void greet_server(rpc::RpcClient& server, const RequestHeader& from, const Hello& hello,
                   Deadline deadline) {
   rpc::Bytes greeting;
   write_request(greeting, RequestKind::hello, from);
   const std::string text = to_text(hello);
-  rpc::RpcClient client(rpc_address);
-  client.call({greeting, std::as_bytes(std::span(text.data(), text.size()))}, deadline);
+  server.call({greeting, std::as_bytes(std::span(text.data(), text.size()))}, deadline);
 }
 
 }  // namespace cohort::server

@@ -11,7 +11,7 @@
 #include "base/fail.h"
 #include "base/failpoint.h"
 #include "cluster/store.h"
-#include "cluster/tcp_store.h"
+#include "cluster/socket_store.h"
 #include "kinds/strategy_table.h"
 #include "os/memory.h"
 #include "strategy/servers/server_groups_test_support.h"
@@ -57,21 +57,21 @@ class BrokenRun {
 
   Outcome run() {
     std::fflush(nullptr);
-    cluster::StoreServer store("127.0.0.1", 0);
+    cluster::StoreServer store(cluster::Pass::draw());
     const bool breaks = killing_.server >= 0 || killing_.worker >= 0;
     std::array<int, 2> go = {-1, -1};
     EXPECT_EQ(::pipe(go.data()), 0);
     std::vector<pid_t> first, second, workers;
     for (int server = 0; server < job_.cluster.servers; ++server) {
-      first.push_back(fork_to([&] { serve(server, 1, store.port()); }));
+      first.push_back(fork_to([&] { serve(server, 1, store); }));
       if (!breaks) continue;
       second.push_back(fork_to([&] {
         char one = 0;
-        if (::read(go[0], &one, 1) == 1) serve(server, 2, store.port());
+        if (::read(go[0], &one, 1) == 1) serve(server, 2, store);
       }));
     }
     for (int worker = 0; worker < workers_; ++worker) {
-      workers.push_back(fork_to([&] { work(worker, breaks, store.port()); }));
+      workers.push_back(fork_to([&] { work(worker, breaks, store); }));
     }
     store.start();
     if (killing_.server >= 0) end_servers(first);
@@ -141,16 +141,16 @@ class BrokenRun {
     return run;
   }
 
-  void serve(int server, std::int64_t generation, std::uint16_t port) {
+  void serve(int server, std::int64_t generation, const cluster::StoreServer& meeting) {
     if (generation == 1 && server == killing_.server) set_failpoints(killing_.failpoint);
-    cluster::TcpStore store("127.0.0.1", port, Deadline::in_seconds(60));
+    cluster::SocketStore store(meeting.endpoint(), meeting.pass(), Deadline::in_seconds(60));
     cluster::PrefixStore view(store, fmt::format("e{}/", generation));
     server::run_server(house_.options(server, group(generation)), view);
   }
 
-  void work(int worker, bool breaks, std::uint16_t port) {
+  void work(int worker, bool breaks, const cluster::StoreServer& meeting) {
     at::set_num_threads(1);
-    cluster::TcpStore store("127.0.0.1", port, Deadline::in_seconds(60));
+    cluster::SocketStore store(meeting.endpoint(), meeting.pass(), Deadline::in_seconds(60));
     GroupEnd end = train(1, worker, nullptr, store);
     if (breaks) {
       if (!end.lost_a_peer) fail(ErrorCode::invalid, "worker {} has lost nobody", worker);

@@ -29,7 +29,9 @@ constexpr std::array kLaunchVariables = {"RANK",
                                          "MASTER_PORT",
                                          "TORCHELASTIC_USE_AGENT_STORE",
                                          "TORCHELASTIC_RUN_ID",
-                                         "TORCHELASTIC_RESTART_COUNT"};
+                                         "TORCHELASTIC_RESTART_COUNT",
+                                         "COHORT_SECRET_FILE",
+                                         "COHORT_INSECURE"};
 
 }  // namespace
 

@@ -45,6 +45,10 @@ class LaunchedRun {
         options_(options),
         data_(data::load_data(job_.data, job_.seed)),
         control_(most_workers(job_, environment_), static_cast<int>(job_.cluster.servers)) {
+    if (environment_) {
+      environment_->insecure |= options.insecure;
+      cluster::check_trust(*environment_);
+    }
     prepare_model();
     control_.set_total_steps(total_steps(job_.train, data_.train->size()));
     if (is_chief_host()) {

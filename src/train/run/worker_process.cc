@@ -18,6 +18,7 @@
 #include "launch/control/heartbeat.h"
 #include "launch/failure.h"
 #include "launch/seat.h"
+#include "os/tcp_socket.h"
 #include "os/this_process.h"
 #include "server/door/run_server.h"
 #include "strategy/servers/server_rule.h"
@@ -56,6 +57,13 @@ std::uint16_t port_through_agent(const cluster::LaunchEnvironment& environment,
     fail(ErrorCode::timeout, "torchrun's store at {}:{} did not tell where rank 0 is: {}",
          environment.master_host, environment.master_port, error.what());
   }
+}
+
+/// The run's store on one host, in the folder of the run.
+constexpr const char* kStoreAddress = "unix:store";
+
+cluster::Member worker_member(int worker) {
+  return {cluster::Member::Role::worker, worker};
 }
 
 /// Of what must be the same on every host; where a host keeps its data is its own business.
@@ -122,18 +130,53 @@ launch::LocalPlace local_place(cluster::Store& store, const launch::ProcessPlan&
   return {static_cast<int>(before), static_cast<int>(all)};
 }
 
+/// Over which the tasks of this host hand each other memory where the run's own store is on another
+/// one, or can be reached by other hosts: the first rank of every host serves it, in the folder of
+/// the run. Servers are on the host of rank 0, and meet there.
+class StoreOfThisHost {
+ public:
+  StoreOfThisHost(cluster::Store& all, bool serves, const cluster::Member& self,
+                  Deadline deadline)
+      : all_(all) {
+    const cluster::Pass& pass = all.pass();
+    const std::string host = cluster::host_id();
+    const std::string endpoint = pass.endpoint_of(fmt::format(
+        "unix:host-{:08x}", crc32c(std::as_bytes(std::span(host.data(), host.size())))));
+    if (serves) {
+      server_.emplace(endpoint, pass);
+      server_->start();
+    }
+    client_.emplace(endpoint, pass, deadline, self);
+    joined_.emplace(all_, *client_);
+  }
+
+  cluster::Store& store() { return *joined_; }
+
+ private:
+  cluster::Store& all_;
+  std::optional<cluster::StoreServer> server_;
+  std::optional<cluster::SocketStore> client_;
+  std::optional<cluster::HostStore> joined_;
+};
+
 /// A worker whose peers have launchers of their own.
 void run_among_launchers(const WorkerRun& run, const launch::ProcessPlan& plan,
-                         cluster::TcpStore& store, const std::function<void()>& end) {
+                         cluster::SocketStore& everybodys, const std::function<void()>& end) {
   const int rank = plan.ranks.front();
   const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
-  set_compute_threads(run.job.cluster, local_place(store, plan, deadline), run.part_work, true);
+  const launch::LocalPlace place = local_place(everybodys, plan, deadline);
+  set_compute_threads(run.job.cluster, place, run.part_work, true);
+  std::optional<StoreOfThisHost> host;
+  if (!everybodys.local_address().empty()) {
+    host.emplace(everybodys, place.local_rank == 0, worker_member(rank), deadline);
+  }
+  cluster::Store& store = host ? host->store() : everybodys;
   check_same_job(run, rank, store, deadline);
   launch::OnlySeat seat({.generation = plan.generation},
                         transport::make_engine({.name = run.job.cluster.engine,
                                                 .rank = rank,
                                                 .world = plan.world,
-                                                .address = store.local_address(),
+                                                .address = everybodys.local_address(),
                                                 .cores = run.cores},
                                                store, deadline),
                         run.control, store);
@@ -157,7 +200,8 @@ int run_one_worker(const WorkerRun& run, const launch::ProcessPlan& plan,
   const auto end = [&] { end_failed(slot); };
   try {
     failpoint("worker.start");
-    const auto store = rendezvous.connect(Deadline::in_seconds(run.job.cluster.timeout_seconds));
+    const auto store = rendezvous.connect(
+        worker_member(worker), Deadline::in_seconds(run.job.cluster.timeout_seconds));
     if (plan.remote) {
       run_among_launchers(run, plan, *store, end);
     } else {
@@ -219,11 +263,16 @@ int run_one_server(const WorkerRun& run, const launch::ProcessPlan& plan,
                    const Rendezvous& rendezvous) {
   const int server = plan.servers.front();
   try {
-    const auto store = rendezvous.connect(Deadline::in_seconds(run.job.cluster.timeout_seconds));
+    const cluster::Member self{cluster::Member::Role::server, server};
+    const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
+    const auto store = rendezvous.connect(self, deadline);
+    const std::string address = store->local_address();
+    std::optional<StoreOfThisHost> host;
+    if (!address.empty()) host.emplace(*store, false, self, deadline);
     serve(run, plan,
           {.server = server,
-           .store = *store,
-           .address = plan.remote ? store->local_address() + ":0" : "unix"});
+           .store = host ? host->store() : *store,
+           .address = address.empty() ? "unix" : address + ":0"});
   } catch (...) {
     end_failed(run.control.server(server));
   }
@@ -272,24 +321,44 @@ int run_threads(const WorkerRun& run, const launch::ProcessPlan& plan) {
 }  // namespace
 
 Rendezvous::Rendezvous(const std::optional<cluster::LaunchEnvironment>& environment)
-    : environment_(environment), host_(environment ? environment->master_host : "127.0.0.1") {
-  if (environment && environment->rank != 0) return;
-  const bool given = environment && !environment->agent_store;
-  server_.emplace(host_, given ? static_cast<std::uint16_t>(environment->master_port) : 0);
+    : environment_(environment),
+      pass_(environment ? cluster::pass_of(*environment) : cluster::Pass::draw()) {
+  if (!environment) {
+    server_.emplace(pass_);
+  } else if (environment->rank == 0 && environment->one_host) {
+    server_.emplace(pass_.endpoint_of(kStoreAddress), pass_);
+  } else if (environment->rank == 0) {
+    const auto port =
+        static_cast<std::uint16_t>(environment->agent_store ? 0 : environment->master_port);
+    server_.emplace(os::host_and_port(environment->master_host, port), pass_);
+  }
+}
+
+Rendezvous::~Rendezvous() {
+  server_.reset();
+  if (environment_) ::rmdir(pass_.folder.c_str());
 }
 
 void Rendezvous::serve() {
   if (server_) server_->start();
 }
 
-std::unique_ptr<cluster::TcpStore> Rendezvous::connect(Deadline deadline) const {
-  std::uint16_t port = server_ ? server_->port() : 0;
-  if (environment_ && environment_->agent_store) {
-    port = port_through_agent(*environment_, port, deadline);
-  } else if (!server_) {
-    port = static_cast<std::uint16_t>(environment_->master_port);
+std::string Rendezvous::endpoint(Deadline deadline) const {
+  if (!environment_) return server_->endpoint();
+  if (environment_->one_host) return pass_.endpoint_of(kStoreAddress);
+  const std::string& host = environment_->master_host;
+  std::uint16_t port = static_cast<std::uint16_t>(environment_->master_port);
+  if (environment_->agent_store) {
+    const std::string mine = server_ ? server_->endpoint() : "";
+    const auto own_port = parse_integer(mine.substr(mine.rfind(':') + 1), 1, 65535).value_or(0);
+    port = port_through_agent(*environment_, static_cast<std::uint16_t>(own_port), deadline);
   }
-  return std::make_unique<cluster::TcpStore>(host_, port, deadline);
+  return os::host_and_port(host, port);
+}
+
+std::unique_ptr<cluster::SocketStore> Rendezvous::connect(const cluster::Member& self,
+                                                          Deadline deadline) const {
+  return std::make_unique<cluster::SocketStore>(endpoint(deadline), pass_, deadline, self);
 }
 
 int run_process(const WorkerRun& run, const launch::ProcessPlan& plan,

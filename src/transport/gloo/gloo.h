@@ -17,8 +17,8 @@ namespace cohort::transport {
 ///   gloo_connections.h   connecting, and what libgloo leaves open when a peer dies or closes
 
 struct GlooOptions {
-  /// An address or name of this host, on which the peers can reach it.
-  std::string bind_address = "127.0.0.1";
+  /// An address or name of this host, on which the peers can reach it; empty: they share the host.
+  std::string bind_address = "";
   /// For the whole mesh to be connected.
   Duration connect_timeout = std::chrono::seconds(60);
   /// Of the keys in the store. Groups that use the same store must differ in it.

@@ -7,10 +7,13 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/fail.h"
+#include "base/log.h"
+#include "cluster/handshake.h"
 #include "os/tcp_socket.h"
 
 namespace cohort::transport {
@@ -20,7 +23,8 @@ using GlooContext = ::gloo::transport::Context;
 
 std::shared_ptr<::gloo::transport::Device> make_device(const std::string& bind_address) {
   // libgloo crashes on a name it cannot resolve, so the address is tried before.
-  const std::string address = os::own_address(os::listen_on(bind_address, 0));
+  const std::string address =
+      os::own_address(os::listen_on(bind_address.empty() ? "127.0.0.1" : bind_address, 0));
   try {
     ::gloo::transport::tcp::attr attributes;
     attributes.hostname = address;
@@ -37,6 +41,11 @@ void survive_broken_connections() {
   ::sigaction(SIGPIPE, nullptr, &current);
   if (current.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
 }
+
+// A stranger may sit on a port, or take a connection that was meant for a rank; then all connect
+// anew, at other ports.
+constexpr int kMostAttempts = 5;
+constexpr Duration kOneAttempt = std::chrono::seconds(10);
 
 /// For libgloo, whose pair gives up connecting after five times its context's timeout.
 std::chrono::milliseconds pair_timeout(Deadline deadline) {
@@ -98,12 +107,109 @@ std::string published_by(int peer, cluster::Store& store, const GlooOptions& opt
   }
 }
 
-/// Returns when every rank is connected with every other. A rank that went away earlier would end
+/// Sends or receives one message of a handshake. Throws what libgloo throws.
+class ProofMessages {
+ public:
+  ProofMessages(GlooContext& context, int peer, Deadline deadline)
+      : context_(context), peer_(peer), deadline_(deadline) {}
+
+  template <class Plain>
+  void send(Plain message) {
+    const auto buffer = context_.createUnboundBuffer(&message, sizeof(message));
+    buffer->send(peer_, kProofSlot);
+    if (!buffer->waitSend(left())) fail_late();
+  }
+
+  template <class Plain>
+  Plain receive() {
+    Plain message;
+    const auto buffer = context_.createUnboundBuffer(&message, sizeof(message));
+    buffer->recv(peer_, kProofSlot);
+    if (!buffer->waitRecv(left())) fail_late();
+    return message;
+  }
+
+ private:
+  static constexpr std::uint64_t kProofSlot = 0x50524f4f46434841;
+
+  std::chrono::milliseconds left() const {
+    return std::max(std::chrono::milliseconds(1),
+                    std::chrono::ceil<std::chrono::milliseconds>(deadline_.remaining()));
+  }
+  [[noreturn]] void fail_late() const {
+    fail(ErrorCode::timeout, "Rank {} did not prove in time that it is of this run.", peer_);
+  }
+
+  GlooContext& context_;
+  int peer_;
+  Deadline deadline_;
+};
+
+/// libgloo's listeners take whoever comes first. So the first messages of a pair prove its ends to
+/// each other (cluster/handshake.h), before it is used: the lower rank is the one that connects.
+void prove_pair(GlooContext& context, int peer, const cluster::Secret& secret, Deadline deadline) {
+  ProofMessages messages(context, peer, deadline);
+  bool proved = false;
+  try {
+    if (context.rank < peer) {
+      const cluster::Connecting connecting(secret, cluster::Purpose::messages,
+                                           {.number = context.rank});
+      messages.send(connecting.opening());
+      const auto closing = connecting.closing(messages.receive<cluster::Answer>());
+      proved = closing.has_value();
+      if (proved) messages.send(*closing);
+    } else {
+      cluster::Accepting accepting(secret, cluster::Purpose::messages);
+      const auto answer = accepting.answer(messages.receive<cluster::Opening>());
+      if (answer) {
+        messages.send(*answer);
+        const auto member = accepting.member(messages.receive<cluster::Closing>());
+        proved = member == cluster::Member{.number = peer};
+      }
+    }
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::peer_lost, fmt::format("Rank {} was lost while it proved who it is: {}",
+                                                  peer, error.what()))
+        .about_rank(peer);
+  }
+  if (proved) return;
+  throw Error(ErrorCode::invalid,
+              fmt::format("What is connected as rank {} does not know the secret of this run.",
+                          peer))
+      .about_rank(peer);
+}
+
+/// How an attempt to connect all ends, for all of them. A rank that went away earlier would end
 /// those that are still connecting: libgloo does not catch its own error there.
-void wait_for_all(int size, cluster::Store& store, const GlooOptions& options, Deadline deadline) {
-  const std::string ready = options.key_prefix + "/ready";
-  if (store.add(options.key_prefix + "/connected", 1) == size) store.set(ready, "yes");
-  store.get(ready, deadline);
+constexpr const char* kReady = "ready";
+constexpr const char* kAgain = "again";
+
+bool all_are_ready(int size, cluster::Store& store, const GlooOptions& options, Deadline deadline) {
+  const std::string outcome = options.key_prefix + "/outcome";
+  if (store.add(options.key_prefix + "/connected", 1) == size) store.set_once(outcome, kReady);
+  return store.get(outcome, deadline) == kReady;
+}
+
+/// One attempt. Throws where a pair cannot be connected, or not with who it should be.
+void connect_all(GlooContext& context, cluster::Store& store, const GlooOptions& options,
+                 Deadline deadline) {
+  std::vector<std::string> published(static_cast<std::size_t>(context.size));
+  for (int peer = 0; peer < context.size; ++peer) {
+    if (peer == context.rank) continue;
+    published[static_cast<std::size_t>(peer)] = published_by(peer, store, options, deadline);
+  }
+  const Deadline soon = Deadline::in(std::min<Duration>(kOneAttempt, deadline.remaining()));
+  context.setTimeout(pair_timeout(soon));
+  for (int peer = 0; peer < context.size; ++peer) {
+    if (peer == context.rank) continue;
+    connect_pair(context, peer, published[static_cast<std::size_t>(peer)], soon);
+  }
+  for (int peer = 0; peer < context.size; ++peer) {
+    if (peer != context.rank) prove_pair(context, peer, store.pass().secret, soon);
+  }
+  context.setTimeout(pair_timeout(deadline));
 }
 
 // Slots of our own. Any number does: that a message has the same one is as good as impossible (see
@@ -126,15 +232,29 @@ std::shared_ptr<GlooContext> connect_gloo_mesh(int rank, int size, cluster::Stor
                                                const GlooOptions& options) {
   survive_broken_connections();
   const auto deadline = Deadline::in(options.connect_timeout);
-  const auto context = make_device(options.bind_address)->createContext(rank, size);
-  context->setTimeout(pair_timeout(deadline));
-  publish_addresses(*context, store, options);
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer == rank) continue;
-    connect_pair(*context, peer, published_by(peer, store, options, deadline), deadline);
+  std::vector<std::shared_ptr<GlooContext>> attempts;  // All live until all ranks are connected.
+  for (int attempt = 0;; ++attempt) {
+    GlooOptions these = options;
+    these.key_prefix = fmt::format("{}/{}", options.key_prefix, attempt);
+    const auto context = make_device(options.bind_address)->createContext(rank, size);
+    attempts.push_back(context);
+    context->setTimeout(pair_timeout(deadline));
+    publish_addresses(*context, store, these);
+    std::optional<Error> failure;
+    try {
+      connect_all(*context, store, these, deadline);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::corrupt) throw;
+      failure = error;
+      store.set_once(these.key_prefix + "/outcome", kAgain);
+    }
+    const bool last = attempt + 1 == kMostAttempts || deadline.passed();
+    if (failure && last) throw *failure;
+    if (!failure && all_are_ready(size, store, these, deadline)) return context;
+    if (last) fail(ErrorCode::timeout, "Some ranks cannot connect to each other through Gloo.");
+    log_warn("Rank {} connects again, at another port: {}", rank,
+             failure ? failure->what() : "another rank could not");
   }
-  wait_for_all(size, store, options, deadline);
-  return context;
 }
 
 Receipts::Receipts(::gloo::transport::Context& context)

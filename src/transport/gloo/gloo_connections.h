@@ -31,7 +31,8 @@ namespace cohort::transport {
 /// meet the user's. GlooTransport owns one of each guard; all must go before the context does.
 
 /// Connects this rank with every other one; the ranks exchange their addresses through the store.
-/// All ranks call it at about the same time. Returns once every rank is connected with every other.
+/// All ranks call it at about the same time. Returns once every rank is connected with every other,
+/// and each has proved to each that it knows the run's secret.
 /// Throws Error naming the rank that could not be reached.
 std::shared_ptr<::gloo::transport::Context> connect_gloo_mesh(int rank, int size,
                                                               cluster::Store& store,

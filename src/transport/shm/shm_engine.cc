@@ -21,11 +21,17 @@ struct RankHere {
   pid_t pid = 0;  ///< Of this process where it is elsewhere: that one is never seen as dead.
 };
 
-/// Regions have no names in the file system. The lowest rank of this host makes each one and puts
-/// its path (of a descriptor in /proc) under a key into the store; the others wait for the key and
-/// map the same memory. Keys are numbered, which is why all ranks must ask for regions in the same
-/// order. Where it cannot be made (no space), the key says "!" and the reason, so that all ranks
-/// fail at once with the same words instead of waiting until their deadlines.
+/// What the key of a region says once it lies in the store to be taken.
+constexpr const char* kMade = "made";
+
+/// How many times larger than at first a lasting region may become: more workers may join, each with
+/// gradients of its own. What is not used costs nothing.
+constexpr std::size_t kRoomToGrow = 256;
+
+/// Regions have no names. The lowest rank of this host makes each one and gives it to the others
+/// through the store, which the kernel carries (Store::give). Keys are numbered, which is why all
+/// ranks must ask for regions in the same order. Where it cannot be made (no space), the key says
+/// why, so that all ranks fail at once with the same words instead of waiting until their deadlines.
 class ShmEngine : public Engine, public SharedRegions {
  public:
   /// What the ranks say to each other stands in `store`: keys of this host, and of this group.
@@ -63,7 +69,7 @@ class ShmEngine : public Engine, public SharedRegions {
   std::unique_ptr<Transport> connect(Deadline deadline) override {
     const ShmOptions shm{
         .cores = options_.cores,
-        .ranks_here = static_cast<int>(std::ranges::count(ranks_, true, &RankHere::here))};
+        .ranks_here = ranks_here()};
     const auto memory =
         region(shm_bytes_needed(world(), shm), os::SharedMemory::Pages::on_use, deadline);
     return make_shm_transport(rank(), world(), memory, watch(), shm);
@@ -73,22 +79,27 @@ class ShmEngine : public Engine, public SharedRegions {
                                       Deadline deadline) override {
     const std::string key = "lasting/" + std::to_string(lasting_regions_++);
     if (makes_memory()) {
-      offer(key, [&] {
+      offer(key, [&]() -> os::SharedMemory& {
         if (memory) {
           memory->resize(bytes);
         } else {
-          memory = std::make_shared<os::SharedMemory>(os::SharedMemory::create(bytes));
+          memory = std::make_shared<os::SharedMemory>(os::SharedMemory::create(
+              bytes, os::SharedMemory::Pages::reserved, bytes * kRoomToGrow));
         }
-        return memory->path();
+        return *memory;
       });
     } else {
-      memory = std::make_shared<os::SharedMemory>(os::SharedMemory::attach(path_of(key, deadline)));
+      memory = std::make_shared<os::SharedMemory>(
+          taken(key, os::SharedMemory::Pages::reserved, deadline));
     }
     check_size(memory->size(), bytes);
     return {memory->data(), bytes};
   }
 
  private:
+  int ranks_here() const {
+    return static_cast<int>(std::ranges::count(ranks_, true, &RankHere::here));
+  }
   /// The first of those who share it.
   bool makes_memory() const { return rank() == first_here(); }
   int first_here() const {
@@ -98,34 +109,36 @@ class ShmEngine : public Engine, public SharedRegions {
   std::span<std::byte> region(std::size_t bytes, os::SharedMemory::Pages pages, Deadline deadline) {
     const std::string key = "region/" + std::to_string(regions_.size());
     if (makes_memory()) {
-      offer(key, [&] {
-        regions_.push_back(os::SharedMemory::create(bytes, pages));
-        return regions_.back().path();
+      offer(key, [&]() -> os::SharedMemory& {
+        return regions_.emplace_back(os::SharedMemory::create(bytes, pages));
       });
     } else {
-      regions_.push_back(os::SharedMemory::attach(path_of(key, deadline), pages));
+      regions_.push_back(taken(key, pages, deadline));
     }
     check_size(regions_.back().size(), bytes);
     return {regions_.back().data(), bytes};
   }
 
-  /// Tells the others where to find what `make` makes, or why it cannot.
+  /// Hands what `make` makes to the others of this host, or tells them why it cannot.
   template <class Make>
   void offer(const std::string& key, Make&& make) {
     try {
-      store_->set(key, make());
+      const os::SharedMemory& memory = make();
+      store_->give(key, memory, ranks_here() - 1);
+      store_->set(key, kMade);
     } catch (const Error& error) {
-      store_->set(key, std::string("!") + error.what());
+      store_->set(key, error.what());
       throw;
     }
   }
 
-  std::string path_of(const std::string& key, Deadline deadline) {
-    const std::string path = store_->get(key, deadline);
+  os::SharedMemory taken(const std::string& key, os::SharedMemory::Pages pages,
+                         Deadline deadline) {
     // Who was to make it could not: that one's reason is everybody's.
-    if (path.starts_with('!'))
-      throw Error(ErrorCode::no_space, path.substr(1)).about_rank(first_here());
-    return path;
+    if (const std::string said = store_->get(key, deadline); said != kMade) {
+      throw Error(ErrorCode::no_space, said).about_rank(first_here());
+    }
+    return store_->take(key, pages, deadline);
   }
 
   void check_size(std::size_t size, std::size_t needed) const {
@@ -159,7 +172,7 @@ pid_t pid_of(int rank, cluster::Store& store, Deadline deadline) {
 }
 
 /// Each rank of the world tells its process id; those of other hosts are not asked.
-std::vector<RankHere> ranks_here(const Peers& peers, cluster::Store& store, Deadline deadline) {
+std::vector<RankHere> find_ranks_here(const Peers& peers, cluster::Store& store, Deadline deadline) {
   store.set(pid_key(peers.rank), std::to_string(::getpid()));
   const int host = peers.hosts[static_cast<std::size_t>(peers.rank)];
   std::vector<RankHere> ranks;
@@ -177,7 +190,7 @@ std::unique_ptr<Engine> make_shm_engine(const EngineOptions& options, const Peer
   const int host = peers.hosts[static_cast<std::size_t>(peers.rank)];
   return std::make_unique<ShmEngine>(
       options, std::make_unique<cluster::PrefixStore>(store, "host/" + std::to_string(host) + "/"),
-      ranks_here(peers, store, deadline));
+      find_ranks_here(peers, store, deadline));
 }
 
 }  // namespace cohort::transport

@@ -1,4 +1,4 @@
-#include "cluster/tcp_store.h"
+#include "cluster/socket_store.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -10,6 +10,7 @@
 
 #include "base/fail.h"
 #include "base/integers.h"
+#include "os/endpoint.h"
 #include "os/tcp_socket.h"
 
 namespace cohort::cluster {
@@ -34,7 +35,7 @@ void check(const WireHeader& header) {
   if (header.magic != kMagic) {
     fail(ErrorCode::corrupt, "The other end does not speak the protocol of the Cohort store.");
   }
-  if (header.kind > static_cast<std::uint32_t>(StoreMessage::Kind::set_once)) {
+  if (header.kind > static_cast<std::uint32_t>(StoreMessage::Kind::handed)) {
     fail(ErrorCode::corrupt, "A message of the store has the unknown kind {}.", header.kind);
   }
   if (header.key_size > kMaxStoreKey || header.value_size > kMaxStoreValue) {
@@ -77,48 +78,77 @@ std::optional<StoreMessage> decode_store_message(std::string& bytes) {
   return message;
 }
 
-TcpStore::TcpStore(const std::string& host, std::uint16_t port, Deadline connect)
-    : server_(os::host_and_port(host, port)), socket_(os::connect_to(host, port, connect)) {}
+SocketStore::SocketStore(const std::string& endpoint, const Pass& pass, Deadline connect,
+                         const Member& self)
+    : server_(endpoint), pass_(pass), socket_(os::connect_at(endpoint, connect)) {
+  prove(socket_, Connecting(pass.secret, Purpose::store, self), "The store at " + server_, connect);
+}
 
-void TcpStore::set(const std::string& key, const std::string& value) {
+void SocketStore::set(const std::string& key, const std::string& value) {
   ask({StoreMessage::Kind::set, 0, key, value}, Deadline::in(kPromptAnswer));
 }
 
-std::string TcpStore::get(const std::string& key, Deadline deadline) {
-  return ask({StoreMessage::Kind::get, 0, key, ""}, deadline);
+std::string SocketStore::get(const std::string& key, Deadline deadline) {
+  return ask({StoreMessage::Kind::get, 0, key, ""}, deadline).message.value;
 }
 
-std::int64_t TcpStore::add(const std::string& key, std::int64_t amount) {
+std::int64_t SocketStore::add(const std::string& key, std::int64_t amount) {
   const std::string sum =
-      ask({StoreMessage::Kind::add, 0, key, std::to_string(amount)}, Deadline::in(kPromptAnswer));
+      ask({StoreMessage::Kind::add, 0, key, std::to_string(amount)}, Deadline::in(kPromptAnswer))
+          .message.value;
   if (const auto number = parse_integer(sum)) return *number;
   fail(ErrorCode::corrupt, "The store at {} answers \"{}\" where it should have a sum.", server_,
        excerpt(sum));
 }
 
-std::string TcpStore::set_once(const std::string& key, const std::string& value) {
-  return ask({StoreMessage::Kind::set_once, 0, key, value}, Deadline::in(kPromptAnswer));
+std::string SocketStore::set_once(const std::string& key, const std::string& value) {
+  return ask({StoreMessage::Kind::set_once, 0, key, value}, Deadline::in(kPromptAnswer))
+      .message.value;
 }
 
-std::string TcpStore::local_address() const {
-  return os::own_address(socket_);
+void SocketStore::give(const std::string& key, const os::SharedMemory& memory, int takers) {
+  check_same_host();
+  ask({StoreMessage::Kind::give, 0, key, fmt::format("{} {}", memory.size(), takers)},
+      Deadline::in(kPromptAnswer), memory.descriptor());
 }
 
-std::string TcpStore::ask(StoreMessage request, Deadline deadline) {
+os::SharedMemory SocketStore::take(const std::string& key, os::SharedMemory::Pages pages,
+                                   Deadline deadline) {
+  check_same_host();
+  Received received = ask({StoreMessage::Kind::take, 0, key, ""}, deadline);
+  const auto bytes = parse_integer(received.message.value, 1);
+  if (!received.descriptor || !bytes) {
+    fail(ErrorCode::corrupt, "The store at {} hands over nothing as \"{}\".", server_, key);
+  }
+  return os::SharedMemory::adopt(std::move(received.descriptor), static_cast<std::size_t>(*bytes),
+                                 pages);
+}
+
+void SocketStore::check_same_host() const {
+  if (os::is_unix(server_)) return;
+  fail(ErrorCode::unsupported, "Memory cannot be handed over by the store at {}.", server_);
+}
+
+std::string SocketStore::local_address() const {
+  return os::is_unix(server_) ? "" : os::own_address(socket_);
+}
+
+SocketStore::Received SocketStore::ask(StoreMessage request, Deadline deadline, int descriptor) {
   request.id = ++last_id_;
-  send_all(encode_store_message(request), deadline);
-  StoreMessage answer = receive_answer(request, deadline);
-  if (answer.kind == StoreMessage::Kind::refused) fail(ErrorCode::invalid, "{}", answer.value);
-  return std::move(answer.value);
+  send_all(encode_store_message(request), descriptor, deadline);
+  Received answer = receive_answer(request, deadline);
+  if (answer.message.kind == StoreMessage::Kind::refused) {
+    fail(ErrorCode::invalid, "{}", answer.message.value);
+  }
+  return answer;
 }
 
-void TcpStore::send_all(const std::string& bytes, Deadline deadline) {
-  std::size_t sent = 0;
-  while (sent < bytes.size()) {
-    const auto count =
-        ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+void SocketStore::send_all(std::string bytes, int descriptor, Deadline deadline) {
+  while (!bytes.empty()) {
+    const auto count = os::send_with(socket_, bytes, descriptor);
     if (count >= 0) {
-      sent += static_cast<std::size_t>(count);
+      bytes.erase(0, static_cast<std::size_t>(count));
+      descriptor = -1;  // It went with the first byte.
     } else if (errno == EAGAIN) {
       if (!os::wait_for_socket(socket_, POLLOUT, deadline)) {
         // Half a request is on its way; nothing that follows could be understood.
@@ -132,40 +162,44 @@ void TcpStore::send_all(const std::string& bytes, Deadline deadline) {
   }
 }
 
-StoreMessage TcpStore::receive_answer(const StoreMessage& request, Deadline deadline) {
+SocketStore::Received SocketStore::receive_answer(const StoreMessage& request, Deadline deadline) {
   while (true) {
-    StoreMessage answer = take_message(request, deadline);
+    Received answer = take_message(request, deadline);
     // An answer to an earlier get() that gave up may still come in: its id is another one.
-    if (answer.id == request.id) return answer;
+    if (answer.message.id == request.id) return answer;
   }
 }
 
-StoreMessage TcpStore::take_message(const StoreMessage& request, Deadline deadline) {
-  char buffer[16 << 10];
+SocketStore::Received SocketStore::take_message(const StoreMessage& request, Deadline deadline) {
   while (true) {
     try {
-      if (auto message = decode_store_message(received_)) return std::move(*message);
+      if (auto message = decode_store_message(received_)) {
+        Received received{std::move(*message), {}};
+        if (received.message.kind == StoreMessage::Kind::handed && !descriptors_.empty()) {
+          received.descriptor = std::move(descriptors_.front());
+          descriptors_.erase(descriptors_.begin());
+        }
+        return received;
+      }
     } catch (const Error& error) {
       throw error.with_context("Talking to " + server_);
     }
-    const auto count = ::recv(socket_.get(), buffer, sizeof(buffer), 0);
-    if (count > 0) {
-      received_.append(buffer, static_cast<std::size_t>(count));
-    } else if (count == 0) {
+    const auto count = os::receive_with(socket_, received_, descriptors_);
+    if (count == 0) {
       fail_lost("it closed the connection");
-    } else if (errno == EAGAIN) {
+    } else if (count < 0 && errno == EAGAIN) {
       if (!os::wait_for_socket(socket_, POLLIN, deadline)) {
         fail(ErrorCode::timeout,
              "The store at {} had no answer about the key \"{}\" before the deadline.", server_,
              request.key);
       }
-    } else if (errno != EINTR) {
+    } else if (count < 0 && errno != EINTR) {
       fail_lost(std::generic_category().message(errno));
     }
   }
 }
 
-void TcpStore::fail_lost(const std::string& reason) const {
+void SocketStore::fail_lost(const std::string& reason) const {
   fail(ErrorCode::peer_lost, "The store at {} is lost: {}.", server_, reason);
 }
 

@@ -1,0 +1,132 @@
+#include "cluster/doorkeeper.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "base/fail.h"
+#include "base/log.h"
+
+namespace cohort::cluster {
+namespace {
+
+/// Empty where it is not in a folder.
+std::string path_of(const std::string& endpoint) {
+  return os::is_unix(endpoint) ? endpoint.substr(os::unix_endpoint("").size()) : "";
+}
+
+/// The number of the file there; 0: there is none.
+ino_t file_at(const std::string& path) {
+  struct stat status {};
+  return !path.empty() && ::lstat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
+Doorkeeper::Doorkeeper(const std::string& endpoint, const Pass& pass, Purpose purpose)
+    : listener_(os::listen_at(endpoint)),
+      pass_(pass),
+      purpose_(purpose),
+      maker_(::getpid()),
+      file_(file_at(path_of(endpoint))) {}
+
+Doorkeeper::~Doorkeeper() {
+  if (::getpid() != maker_) return;
+  const std::string path = path_of(endpoint());
+  // Another run of the same name may have put its own there.
+  if (file_ != 0 && file_at(path) == file_) ::unlink(path.c_str());
+}
+
+int Doorkeeper::add_to(std::vector<pollfd>& sockets) const {
+  sockets.push_back({listener_.socket.get(), static_cast<short>(taking_ ? POLLIN : 0), 0});
+  for (const Stranger& stranger : strangers_) {
+    sockets.push_back({stranger.socket.get(), POLLIN, 0});
+  }
+  if (strangers_.empty()) return -1;
+  const auto left = strangers_.front().deadline.remaining();
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
+}
+
+std::vector<Doorkeeper::Admitted> Doorkeeper::look() {
+  if (taking_) take_new();
+  std::vector<Admitted> admitted;
+  for (Stranger& stranger : strangers_) {
+    if (const auto member = move_on(stranger)) {
+      admitted.push_back({std::move(stranger.socket), *member});
+      stranger.gone = true;
+    } else if (!stranger.gone && stranger.deadline.passed()) {
+      drop(stranger, "it has not proved in time that it is of this run");
+    }
+  }
+  std::erase_if(strangers_, [](const Stranger& stranger) { return stranger.gone; });
+  return admitted;
+}
+
+void Doorkeeper::take_new() {
+  errno = 0;
+  for (std::size_t count = 0; count < kMostStrangers; ++count) {
+    UniqueFd socket = os::accept_from(listener_.socket);
+    if (!socket) break;
+    if (!os::is_of_this_user(socket)) continue;
+    if (strangers_.size() >= kMostStrangers) strangers_.pop_front();
+    strangers_.push_back({.socket = std::move(socket),
+                          .accepting = Accepting(pass_.secret, purpose_),
+                          .deadline = Deadline::in(kPatience)});
+  }
+  // With no descriptor left the listener would be readable all the time: a stranger makes room, or
+  // nobody new is taken until the owner says that there is some.
+  if (errno != EMFILE && errno != ENFILE) return;
+  taking_ = !strangers_.empty();
+  if (taking_) strangers_.pop_front();
+}
+
+/// The member, once its proof is there and right. Reads no more than the handshake has: what
+/// follows is for whoever gets the connection.
+std::optional<Member> Doorkeeper::move_on(Stranger& stranger) {
+  while (!stranger.gone) {
+    char buffer[sizeof(Opening)];
+    const std::size_t whole = stranger.answered ? sizeof(Closing) : sizeof(Opening);
+    const auto count =
+        ::recv(stranger.socket.get(), buffer, whole - stranger.bytes.size(), MSG_DONTWAIT);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) return std::nullopt;
+    if (count <= 0) {
+      stranger.gone = true;
+      return std::nullopt;
+    }
+    stranger.bytes.append(buffer, static_cast<std::size_t>(count));
+    if (stranger.bytes.size() < whole) continue;
+    if (stranger.answered) {
+      Closing closing;
+      std::memcpy(closing.data(), stranger.bytes.data(), closing.size());
+      const auto member = stranger.accepting.member(closing);
+      if (!member) drop(stranger, "it does not know the secret of this run");
+      return member;
+    }
+    Opening opening;
+    std::memcpy(static_cast<void*>(&opening), stranger.bytes.data(), sizeof(opening));
+    const auto answer = stranger.accepting.answer(opening);
+    stranger.bytes.clear();
+    stranger.answered = true;
+    // 64 bytes always fit into a connection that has sent nothing yet.
+    if (!answer || ::send(stranger.socket.get(), &*answer, sizeof(*answer), MSG_NOSIGNAL) !=
+                       static_cast<ssize_t>(sizeof(*answer))) {
+      drop(stranger, "it does not begin as a task of this run does");
+    }
+  }
+  return std::nullopt;
+}
+
+void Doorkeeper::drop(Stranger& stranger, const char* why) {
+  stranger.gone = true;
+  if (has_warned_) return;
+  has_warned_ = true;
+  log_warn("A connection to {} was dropped: {}. Others may be, without a word.", endpoint(), why);
+}
+
+}  // namespace cohort::cluster

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <list>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "base/unique_fd.h"
+#include "cluster/handshake.h"
+#include "os/endpoint.h"
+
+namespace cohort::cluster {
+
+/// Lets in who proves to be of the run (cluster/handshake.h), for whoever listens: it owns the
+/// listening socket and the connections that have not proved themselves yet.
+///
+///   listener ──▶ strangers (at most 64, at most 10 s each) ──▶ admitted: a socket and its member
+///
+/// A stranger costs one descriptor and about 200 bytes, for ten seconds at most. Where there are
+/// too many the oldest goes, so that idle ones cannot keep members out. Strangers are dropped
+/// without a word to them; of the first the log says so.
+///
+/// It has no thread: its owner polls what add_to() names and calls look(). One thread at a time.
+class Doorkeeper {
+ public:
+  static constexpr std::size_t kMostStrangers = 64;
+  static constexpr Duration kPatience = std::chrono::seconds(10);
+
+  /// Listens from here on. Throws Error(io).
+  Doorkeeper(const std::string& endpoint, const Pass& pass, Purpose purpose);
+  /// A socket in a folder is removed, by the process that made it.
+  ~Doorkeeper();
+  Doorkeeper(const Doorkeeper&) = delete;
+  Doorkeeper& operator=(const Doorkeeper&) = delete;
+
+  const std::string& endpoint() const { return listener_.endpoint; }
+
+  /// Adds what shall be polled; how long poll() may wait at most, in milliseconds: -1 for ever.
+  int add_to(std::vector<pollfd>& sockets) const;
+
+  struct Admitted {
+    UniqueFd socket;
+    Member member;
+  };
+
+  /// Takes new connections, and moves all that wait on. Returns who has proved itself.
+  std::vector<Admitted> look();
+
+  /// Whether new connections are taken; otherwise they wait in the kernel. Becomes false by itself
+  /// where the process has no descriptor left: the owner sets it again once it has closed some.
+  bool is_taking() const { return taking_; }
+  void set_taking(bool taking) { taking_ = taking; }
+
+ private:
+  struct Stranger {
+    UniqueFd socket;
+    Accepting accepting;
+    Deadline deadline;
+    std::string bytes = {};  ///< Of the opening, then of the closing.
+    bool answered = false;
+    bool gone = false;
+  };
+
+  void take_new();
+  std::optional<Member> move_on(Stranger& stranger);
+  void drop(Stranger& stranger, const char* why);
+
+  os::Listener listener_;
+  const Pass pass_;
+  const Purpose purpose_;
+  const pid_t maker_;
+  const ino_t file_;  // Of the socket in its folder; 0: there is none.
+  bool taking_ = true;
+  bool has_warned_ = false;
+  std::list<Stranger> strangers_;  // The oldest first.
+};
+
+}  // namespace cohort::cluster

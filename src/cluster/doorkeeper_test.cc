@@ -1,0 +1,220 @@
+// Plays the stranger before a door: who does not know the secret, repeats old proofs, sends rubbish,
+// or nothing at all, is not let in, and keeps no member out.
+
+#include "cluster/doorkeeper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "base/fail.h"
+#include "os/tcp_socket.h"
+
+namespace cohort::cluster {
+namespace {
+
+using ::testing::HasSubstr;
+
+Deadline soon() {
+  return Deadline::in_seconds(60);
+}
+
+template <class Plain>
+void send_plain(const UniqueFd& socket, const Plain& plain) {
+  ASSERT_EQ(::send(socket.get(), &plain, sizeof(plain), MSG_NOSIGNAL),
+            static_cast<ssize_t>(sizeof(plain)));
+}
+
+/// A door whose owner does nothing but let in.
+class DoorTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  DoorTest()
+      : pass_(Pass::draw()),
+        door_(GetParam() == "unix" ? pass_.endpoint_of("unix:door") : "127.0.0.1:0", pass_,
+              Purpose::calls) {}
+
+  UniqueFd connect() { return os::connect_at(door_.endpoint(), soon()); }
+
+  /// Who was let in until `enough`, or until the deadline.
+  std::vector<Doorkeeper::Admitted> admit_until(const std::function<bool()>& enough) {
+    std::vector<Doorkeeper::Admitted> all;
+    const Deadline deadline = soon();
+    while (!deadline.passed()) {
+      std::vector<pollfd> sockets;
+      door_.add_to(sockets);
+      ::poll(sockets.data(), sockets.size(), 10);
+      for (auto& admitted : door_.look()) all.push_back(std::move(admitted));
+      if (enough()) break;
+    }
+    return all;
+  }
+
+  /// The answer of the door to an opening, while it looks.
+  Answer answer_to(const UniqueFd& socket) {
+    Answer answer;
+    std::size_t have = 0;
+    admit_until([&] {
+      const auto count = ::recv(socket.get(), reinterpret_cast<char*>(&answer) + have,
+                                sizeof(answer) - have, MSG_DONTWAIT);
+      if (count > 0) have += static_cast<std::size_t>(count);
+      return have == sizeof(answer);
+    });
+    return answer;
+  }
+
+  /// Whether the door closes the connection; whoever it lets in meanwhile fails the test.
+  bool is_dropped(const UniqueFd& socket) {
+    bool closed = false;
+    const auto admitted = admit_until([&] {
+      char bytes[256];
+      const auto count = ::recv(socket.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
+      closed = count == 0 || (count < 0 && errno == ECONNRESET);
+      return closed;
+    });
+    EXPECT_TRUE(admitted.empty());
+    return closed;
+  }
+
+  Pass pass_;
+  Doorkeeper door_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Places, DoorTest, ::testing::Values("unix", "tcp"),
+                         [](const auto& test) { return test.param; });
+
+TEST_P(DoorTest, LetsInAMemberAndKnowsWhoItIs) {
+  const Member self{Member::Role::server, 3, 17};
+  bool done = false;
+  std::jthread member([&] {
+    const UniqueFd socket = connect();
+    prove(socket, Connecting(pass_.secret, Purpose::calls, self), "the door", soon());
+    send_plain(socket, 'x');
+    done = true;
+  });
+  std::vector<Doorkeeper::Admitted> admitted;
+  admitted = admit_until([&] { return done; });
+  for (auto& more : admit_until([&] { return true; })) admitted.push_back(std::move(more));
+  ASSERT_EQ(admitted.size(), 1u);
+  EXPECT_EQ(admitted[0].member, self);
+  ASSERT_TRUE(os::wait_for_socket(admitted[0].socket, POLLIN, soon()));
+  char first = 0;
+  ASSERT_EQ(::recv(admitted[0].socket.get(), &first, 1, 0), 1);
+  EXPECT_EQ(first, 'x') << "what follows the proof is for the owner";
+}
+
+TEST_P(DoorTest, DropsWhoDoesNotKnowTheSecret) {
+  const UniqueFd socket = connect();
+  const Connecting guess(Secret::draw(), Purpose::calls, {});
+  send_plain(socket, guess.opening());
+  const Answer answer = answer_to(socket);
+  EXPECT_FALSE(guess.closing(answer)) << "and the door's proof is worth nothing to a stranger";
+  send_plain(socket, Secret::draw().mac({}));
+  EXPECT_TRUE(is_dropped(socket));
+}
+
+TEST_P(DoorTest, DropsAnEchoOfItsOwnProof) {
+  const UniqueFd socket = connect();
+  send_plain(socket, Connecting(Secret::draw(), Purpose::calls, {}).opening());
+  send_plain(socket, answer_to(socket).proof);
+  EXPECT_TRUE(is_dropped(socket));
+}
+
+TEST_P(DoorTest, DropsAProofOfAnotherConnection) {
+  const Connecting member(pass_.secret, Purpose::calls, {});
+  const UniqueFd first = connect();
+  send_plain(first, member.opening());
+  const auto closing = member.closing(answer_to(first));
+  ASSERT_TRUE(closing);
+  const UniqueFd second = connect();
+  send_plain(second, member.opening());
+  answer_to(second);
+  send_plain(second, *closing);
+  EXPECT_TRUE(is_dropped(second));
+}
+
+TEST_P(DoorTest, DropsAProofForAnotherPurposeOrMember) {
+  const UniqueFd elsewhere = connect();
+  send_plain(elsewhere, Connecting(pass_.secret, Purpose::store, {}).opening());
+  EXPECT_TRUE(is_dropped(elsewhere));
+
+  const UniqueFd socket = connect();
+  const Connecting worker(pass_.secret, Purpose::calls, {.number = 1});
+  Opening lie = worker.opening();
+  lie.number = 0;
+  send_plain(socket, lie);
+  Answer answer = answer_to(socket);
+  EXPECT_FALSE(worker.closing(answer)) << "the proof is over what was said";
+  const UniqueFd rubbish = connect();
+  send_plain(rubbish, std::array<char, 64>{"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"});
+  EXPECT_TRUE(is_dropped(rubbish));
+}
+
+TEST_P(DoorTest, IdleStrangersKeepNobodyOut) {
+  std::vector<UniqueFd> idle;
+  for (std::size_t i = 0; i < 3 * Doorkeeper::kMostStrangers; ++i) {
+    idle.push_back(connect());
+    admit_until([] { return true; });
+  }
+  bool done = false;
+  std::jthread member([&] {
+    prove(connect(), Connecting(pass_.secret, Purpose::calls, {}), "the door", soon());
+    done = true;
+  });
+  auto admitted = admit_until([&] { return done; });
+  for (auto& more : admit_until([&] { return true; })) admitted.push_back(std::move(more));
+  EXPECT_EQ(admitted.size(), 1u);
+  std::vector<pollfd> sockets;
+  door_.add_to(sockets);
+  EXPECT_LE(sockets.size(), 1 + Doorkeeper::kMostStrangers);
+}
+
+/// A port or path may be somebody else's by the time a member connects.
+TEST_P(DoorTest, AMemberTellsNothingToAStrangersDoor) {
+  Doorkeeper other(GetParam() == "unix" ? pass_.endpoint_of("unix:other") : "127.0.0.1:0",
+                   Pass::draw(), Purpose::calls);
+  std::jthread stranger([&](std::stop_token stop) {
+    while (!stop.stop_requested()) {
+      std::vector<pollfd> sockets;
+      other.add_to(sockets);
+      ::poll(sockets.data(), sockets.size(), 10);
+      EXPECT_TRUE(other.look().empty());
+    }
+  });
+  try {
+    prove(os::connect_at(other.endpoint(), soon()),
+          Connecting(pass_.secret, Purpose::calls, {}), "The door", soon());
+    FAIL() << "it took the stranger for one of the run";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    EXPECT_THAT(error.what(), HasSubstr("does not know the secret"));
+  }
+}
+
+TEST(DoorkeeperFiles, ASocketInAFolderGoesWithItsDoor) {
+  const Pass pass = Pass::draw();
+  const std::string endpoint = pass.endpoint_of("unix:door");
+  const std::string path = pass.folder + "/door";
+  { const Doorkeeper door(endpoint, pass, Purpose::calls); }
+  EXPECT_NE(::access(path.c_str(), F_OK), 0);
+  auto old = std::make_unique<Doorkeeper>(endpoint, pass, Purpose::calls);
+  const Doorkeeper next(endpoint, pass, Purpose::calls);
+  old.reset();
+  EXPECT_EQ(::access(path.c_str(), F_OK), 0) << "it is the next one's";
+}
+
+TEST(Pass, AnAddressLeadsNowhereButIntoTheFolder) {
+  const Pass pass = Pass::draw();
+  EXPECT_EQ(pass.endpoint_of("10.0.0.1:80"), "10.0.0.1:80");
+  EXPECT_EQ(pass.endpoint_of("unix:rpc-1-2"), "unix:" + pass.folder + "/rpc-1-2");
+  for (const char* path : {"unix:/etc/x", "unix:../x", "unix:a/b", "unix:", "unix:.."}) {
+    EXPECT_THROW(pass.endpoint_of(path), Error) << path;
+  }
+}
+
+}  // namespace
+}  // namespace cohort::cluster
