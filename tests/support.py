@@ -40,7 +40,8 @@ workers = 2
 
 def environment(**more):
     """This process's environment without what would place it in somebody else's run."""
-    names = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}
+    names = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "COHORT_SECRET_FILE",
+             "COHORT_INSECURE"}
     return {k: v for k, v in os.environ.items() if k not in names} | more
 
 

@@ -19,6 +19,7 @@ class TwoHostsTest(CohortTest):
         super().setUp()
         if os.geteuid() != 0:
             self.skipTest("only root may make network namespaces")
+        self.trust = {"COHORT_INSECURE": "1", "COHORT_SECRET_FILE": str(self.secret("secret"))}
         self.hosts = [f"cohort-{os.getpid()}-{i}" for i in range(2)]
         for host in self.hosts:
             ip("netns", "add", host)
@@ -31,13 +32,34 @@ class TwoHostsTest(CohortTest):
             ip("-n", self.hosts[i], "link", "set", cable[i], "up")
             ip("-n", self.hosts[i], "link", "set", "lo", "up")
 
-    def start_rank(self, rank, *words, run="run", each=1):
+    def secret(self, name):
+        file = self.folder / name
+        file.write_bytes(os.urandom(32))
+        file.chmod(0o600)
+        return file
+
+    def test_nobody_goes_between_hosts_unasked(self):
+        without_word = {"COHORT_SECRET_FILE": self.trust["COHORT_SECRET_FILE"]}
+        self.assertIn("--insecure", self.assert_ends(self.start_rank(0, trust=without_word), 2))
+        without_secret = self.start_rank(0, "--insecure", trust={})
+        self.assertIn("COHORT_SECRET_FILE", self.assert_ends(without_secret, 2))
+        os.chmod(self.trust["COHORT_SECRET_FILE"], 0o644)
+        self.assertIn("chmod 600", self.assert_ends(self.start_rank(0), 2))
+
+    def test_a_rank_with_another_secret_is_kept_out(self):
+        other = self.trust | {"COHORT_SECRET_FILE": str(self.secret("other"))}
+        first = self.start_rank(0, "--set", "cluster.timeout_seconds=5")
+        refused = self.assert_ends(self.start_rank(1, "--set", "cluster.timeout_seconds=5", trust=other), 2)
+        self.assertIn("does not know the secret of this run", refused)
+        self.assertNotEqual(first.wait(timeout=LIMIT), 0)
+
+    def start_rank(self, rank, *words, run="run", each=1, trust=None):
         """One of the `each` ranks of a host."""
         return self.start(
             "train", self.job, "--run-dir", self.folder / f"{run}-{rank}", *words,
             prefix=("ip", "netns", "exec", self.hosts[rank // each]),
             RANK=str(rank), WORLD_SIZE=str(2 * each), LOCAL_RANK=str(rank % each),
-            MASTER_ADDR="10.77.0.1", MASTER_PORT="29533")
+            MASTER_ADDR="10.77.0.1", MASTER_PORT="29533", **(self.trust if trust is None else trust))
 
     def test_find_each_other_and_train_over_gloo(self):
         self.run_dir = self.folder / "run-0"

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <map>
 
@@ -65,6 +66,49 @@ TEST(LaunchEnvironment, KnowsTorchrunsAgentAndRestarts) {
   ASSERT_TRUE(place);
   EXPECT_TRUE(place->agent_store);
   EXPECT_EQ(place->incarnation, "none/2");
+}
+
+TEST(LaunchEnvironment, KnowsWhenAllRanksAreOnThisHost) {
+  EXPECT_TRUE(read(kByHand)->one_host) << "nobody else reaches 127.0.0.1";
+  EXPECT_TRUE(read(by_hand_but("MASTER_ADDR", "localhost"))->one_host);
+  Variables elsewhere = by_hand_but("MASTER_ADDR", "10.0.0.1");
+  EXPECT_FALSE(read(elsewhere)->one_host);
+  elsewhere["LOCAL_RANK"] = "1";
+  EXPECT_FALSE(read(elsewhere)->one_host) << "LOCAL_WORLD_SIZE is only guessed";
+  elsewhere["LOCAL_WORLD_SIZE"] = "2";
+  EXPECT_TRUE(read(elsewhere)->one_host);
+}
+
+TEST(LaunchEnvironment, BetweenHostsNeedsAWordAndASecret) {
+  const auto refusal = [](const Variables& variables) {
+    try {
+      check_trust(*read(variables));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid);
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(refusal(kByHand), "none");
+  Variables elsewhere = by_hand_but("MASTER_ADDR", "10.0.0.1");
+  EXPECT_THAT(refusal(elsewhere), ::testing::HasSubstr("--insecure"));
+  elsewhere["COHORT_INSECURE"] = "0";
+  EXPECT_THAT(refusal(elsewhere), ::testing::HasSubstr("--insecure"));
+  elsewhere["COHORT_INSECURE"] = "1";
+  EXPECT_THAT(refusal(elsewhere), ::testing::HasSubstr("COHORT_SECRET_FILE"));
+  elsewhere["COHORT_SECRET_FILE"] = "secret";
+  EXPECT_EQ(refusal(elsewhere), "none");
+}
+
+TEST(LaunchEnvironment, RanksOfOneRunHaveOnePassAndOtherRunsAnother) {
+  const Pass one = pass_of(*read(kByHand));
+  const Pass again = pass_of(*read(by_hand_but("RANK", "0")));
+  const Pass other = pass_of(*read(by_hand_but("MASTER_PORT", "29502")));
+  EXPECT_EQ(one.folder, again.folder);
+  EXPECT_TRUE(equal(one.secret.mac({}), again.secret.mac({})));
+  EXPECT_NE(one.folder, other.folder);
+  EXPECT_FALSE(equal(one.secret.mac({}), other.secret.mac({})));
+  for (const std::string& folder : {one.folder, other.folder}) ::rmdir(folder.c_str());
 }
 
 TEST(LaunchEnvironment, NamesWhatIsMissingOrWrong) {

@@ -68,8 +68,7 @@ PrivateFolder::~PrivateFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-std::string user_folder() {
-  const std::string path = base_folder() + "/cohort-user-" + std::to_string(::geteuid());
+void make_private_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) fail_errno("Cannot make " + path);
   if (!is_private(path)) {
     fail(ErrorCode::io,
@@ -77,6 +76,11 @@ std::string user_folder() {
          "remove it, or have it removed.",
          path);
   }
+}
+
+std::string user_folder() {
+  const std::string path = base_folder() + "/cohort-user-" + std::to_string(::geteuid());
+  make_private_folder(path);
   return path;
 }
 

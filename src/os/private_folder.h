@@ -35,9 +35,11 @@ class PrivateFolder {
   pid_t maker_;
 };
 
-/// The user's own folder on this host, the same for every process of the user: made with mode 0700
-/// where it is not there yet. Throws Error(io) where something of that name belongs to somebody
-/// else, can be entered by others, or is a link.
+/// Makes the folder `path` with mode 0700 where it is not there yet. Throws Error(io) where something
+/// of that name belongs to somebody else, can be entered by others, or is a link.
+void make_private_folder(const std::string& path);
+
+/// The user's own folder on this host, the same for every process of the user, made as above.
 std::string user_folder();
 
 }  // namespace cohort::os

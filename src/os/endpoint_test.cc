@@ -1,0 +1,118 @@
+// Proves that descriptors travel with their bytes, that a folder for sockets is its user's alone and
+// goes with its maker, and that leftovers of killed makers are removed.
+
+#include "os/endpoint.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/fail.h"
+#include "os/memory.h"
+#include "os/private_folder.h"
+#include "os/tcp_socket.h"
+
+namespace cohort::os {
+namespace {
+
+Deadline soon() {
+  return Deadline::in_seconds(60);
+}
+
+TEST(Endpoint, ADescriptorTravelsWithItsBytes) {
+  const PrivateFolder folder;
+  const Listener listener = listen_at(unix_endpoint(folder.path() + "/here"));
+  const UniqueFd one = connect_at(listener.endpoint, soon());
+  ASSERT_TRUE(wait_for_socket(listener.socket, POLLIN, soon()));
+  const UniqueFd other = accept_from(listener.socket);
+  ASSERT_TRUE(other);
+  EXPECT_TRUE(is_of_this_user(other));
+  const SharedMemory memory = SharedMemory::create(4096);
+  ASSERT_EQ(send_with(one, "first", memory.descriptor()), 5);
+  ASSERT_EQ(send_with(one, "second", -1), 6);
+  std::string bytes;
+  std::vector<UniqueFd> descriptors;
+  while (bytes.size() < 11) {
+    ASSERT_TRUE(wait_for_socket(other, POLLIN, soon()));
+    ASSERT_GT(receive_with(other, bytes, descriptors), 0);
+  }
+  EXPECT_EQ(bytes, "firstsecond");
+  ASSERT_EQ(descriptors.size(), 1u);
+  EXPECT_TRUE(::fcntl(descriptors[0].get(), F_GETFD) & FD_CLOEXEC);
+  memory.data()[7] = std::byte{9};
+  EXPECT_EQ(SharedMemory::adopt(std::move(descriptors[0]), 4096).data()[7], std::byte{9});
+}
+
+TEST(Endpoint, RefusesWhatIsNone) {
+  for (const char* text : {"", "unix:", "here", "here:", "here:70000", "here:x"}) {
+    EXPECT_THROW(listen_at(text), Error) << text;
+  }
+  EXPECT_THROW(listen_at(unix_endpoint("/tmp/" + std::string(200, 'x'))), Error);
+}
+
+TEST(PrivateFolder, IsItsUsersAloneAndGoesWithItsMaker) {
+  std::string path;
+  {
+    const PrivateFolder folder;
+    path = folder.path();
+    struct stat status {};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0700u);
+    EXPECT_LT(path.size(), 40u) << "sockets' paths have 107 characters";
+    if (::fork() == 0) {
+      folder.~PrivateFolder();
+      ::_exit(0);
+    }
+    ::wait(nullptr);
+    EXPECT_EQ(::access(path.c_str(), F_OK), 0) << "a child does not remove it";
+  }
+  EXPECT_NE(::access(path.c_str(), F_OK), 0);
+}
+
+TEST(PrivateFolder, WhatAKilledMakerLeftIsRemovedByTheNext) {
+  int tell[2];
+  ASSERT_EQ(::pipe(tell), 0);
+  const pid_t maker = ::fork();
+  if (maker == 0) {
+    const PrivateFolder folder;
+    std::ignore = ::write(tell[1], folder.path().c_str(), folder.path().size() + 1);
+    ::raise(SIGKILL);
+  }
+  ::waitpid(maker, nullptr, 0);
+  char path[200] = {};
+  ASSERT_GT(::read(tell[0], path, sizeof(path) - 1), 0);
+  EXPECT_EQ(::access(path, F_OK), 0);
+  const PrivateFolder living;
+  const PrivateFolder next;
+  EXPECT_NE(::access(path, F_OK), 0);
+  EXPECT_EQ(::access(living.path().c_str(), F_OK), 0) << "one that is in use stays";
+  ::close(tell[0]);
+  ::close(tell[1]);
+}
+
+TEST(UserFolder, IsTheSameForAllAndRefusedWhereItIsNotPrivate) {
+  EXPECT_EQ(user_folder(), user_folder());
+  const PrivateFolder around;
+  const std::string path = around.path() + "/mine";
+  make_private_folder(path);
+  make_private_folder(path);
+  ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  EXPECT_THROW(make_private_folder(path), Error);
+  ASSERT_EQ(::chmod(path.c_str(), 0700), 0);
+  const std::string link = around.path() + "/link";
+  ASSERT_EQ(::symlink(path.c_str(), link.c_str()), 0);
+  EXPECT_THROW(make_private_folder(link), Error);
+  if (::geteuid() != 0) return;
+  ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  EXPECT_THROW(make_private_folder(path), Error);
+}
+
+}  // namespace
+}  // namespace cohort::os
