@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import struct
 import unittest
 
@@ -245,6 +246,26 @@ class HostileInputTest(CohortTest):
             self.train("--resume", "auto", "--set", "train.epochs=2", "--max-restarts", "0")
             self.assertEqual(victim.read_text(), "precious", name)
             path.unlink(missing_ok=True)
+
+    def test_a_run_folder_is_its_owners_alone(self):
+        self.run_dir.mkdir(mode=0o777)
+        self.run_dir.chmod(0o777)
+        self.assertEqual(self.train("--set", "train.epochs=1").returncode, 0)
+        self.assertEqual(self.run_dir.stat().st_mode & 0o777, 0o700)
+
+    def test_a_run_folder_of_somebody_else_is_refused(self):
+        """Root gives one away; others find one that is root's."""
+        theirs = pathlib.Path("/")
+        if os.geteuid() == 0:
+            theirs = self.run_dir
+            theirs.mkdir()
+            os.chown(theirs, 12345, 12345)
+        before = sorted(theirs.iterdir())
+        for words in ([], ["--resume", "auto"]):
+            if words or os.geteuid() == 0:  # / is not empty, which is said first.
+                result = self.run_command("train", self.job, "--run-dir", theirs, *words)
+                self.assert_refused(result, "belongs to another user")
+        self.assertEqual(sorted(theirs.iterdir()), before)
 
 
 if __name__ == "__main__":

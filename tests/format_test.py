@@ -7,7 +7,7 @@ import sys
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    files = [p for folder in ("src", "include", "bench", "examples")
+    files = [p for folder in ("src", "include", "bench", "examples", "fuzz")
              for p in sorted((root / folder).rglob("*")) if p.suffix in {".h", ".cc"}]
     result = subprocess.run(["clang-format", "--dry-run", "-Werror", *files],
                             capture_output=True, text=True)

@@ -11,6 +11,7 @@ LEVELS = {
     "base": 0,
     "os": 1,
     "kernel": 2,
+    "formats": 1,
     "kinds": 1,
     "compression": 1,
     "optimizer": 1,
@@ -35,7 +36,7 @@ LEVELS = {
     "chaos": 9,
     "cli": 12,
 }
-TORCH_FREE = {"base", "os", "kernel", "kinds", "cluster", "compression", "optimizer", "transport", "rpc", "collective",
+TORCH_FREE = {"base", "os", "formats", "kernel", "kinds", "cluster", "compression", "optimizer", "transport", "rpc", "collective",
               "server", "gossip", "launch", "checkpoint", "events", "chaos"}
 # Public headers that bring torch with them.
 TORCH_HEADERS = {"cohort/dataset.h", "cohort/loaded_model.h", "cohort/model.h", "cohort/cohort.h"}

@@ -5,13 +5,13 @@ import pathlib
 import re
 import sys
 
-NAMES = re.compile(r"`([A-Z]\w+\.[A-Z]\w+|test_\w+|tests/\w+\.py)`")
+NAMES = re.compile(r"`([A-Z]\w+\.[A-Z]\w+|test_\w+|tests/\w+\.py|fuzz/replay\.cc)`")
 UNIT_TEST = re.compile(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", re.MULTILINE)
 COMMAND_TEST = re.compile(r"def (test_\w+)")
 
 
 def existing_tests(root):
-    tests = {f"tests/{path.name}" for path in (root / "tests").glob("*.py")}
+    tests = {f"tests/{path.name}" for path in (root / "tests").glob("*.py")} | {"fuzz/replay.cc"}
     for path in [*(root / "src").rglob("*_test.cc"), *(root / "tests").glob("*_test.cc")]:
         tests |= {f"{suite}.{name}" for suite, name in UNIT_TEST.findall(path.read_text())}
     for path in (root / "tests").glob("*_test.py"):

@@ -16,21 +16,21 @@ using Numbers = std::vector<double>;
 const std::string kNoFile;
 
 /// `what` a row consists of, for the message.
-void check_count(const data::RowPlace& place, std::size_t found, std::size_t wanted,
+void check_count(const formats::RowPlace& place, std::size_t found, std::size_t wanted,
                  const char* what) {
   if (found == wanted) return;
   fail(ErrorCode::invalid, "{}: it has {} {}, expected {}", place.text(), found, what, wanted);
 }
 
 /// Also refuses what is not a number: then no comparison holds.
-float checked_float(double number, const data::RowPlace& place) {
+float checked_float(double number, const formats::RowPlace& place) {
   if (std::abs(number) <= std::numeric_limits<float>::max()) return static_cast<float>(number);
   fail(ErrorCode::invalid, "{}: {} is not a number that a float can be", place.text(), number);
 }
 
 // convert(): one overload for each kind of input and of row, which writes what the row becomes to
 // `input`. Text and tokens are ids and not floats, and have functions of their own below.
-void convert(const data::TableInput& table, const Fields& row, const data::RowPlace& place,
+void convert(const data::TableInput& table, const Fields& row, const formats::RowPlace& place,
              float* input) {
   check_count(place, row.size(), table.width(), "fields");
   std::vector<float> raw;
@@ -38,7 +38,7 @@ void convert(const data::TableInput& table, const Fields& row, const data::RowPl
   table.standardise(raw, input);
 }
 
-void convert(const data::TableInput& table, const Numbers& row, const data::RowPlace& place,
+void convert(const data::TableInput& table, const Numbers& row, const formats::RowPlace& place,
              float* input) {
   check_count(place, row.size(), table.width(), "numbers");
   std::vector<float> raw;
@@ -46,21 +46,21 @@ void convert(const data::TableInput& table, const Numbers& row, const data::RowP
   table.standardise(raw, input);
 }
 
-void convert(const data::SparseInput& sparse, const Fields& row, const data::RowPlace& place,
+void convert(const data::SparseInput& sparse, const Fields& row, const formats::RowPlace& place,
              float* input) {
   check_count(place, row.size(), 1, "fields");
-  data::SparseRow entries;
-  data::read_sparse_row(row[0], place, entries);
+  formats::SparseRow entries;
+  formats::read_sparse_row(row[0], place, entries);
   sparse.expand(entries, place, input);
 }
 
-void convert(const data::SparseInput& sparse, const Numbers& row, const data::RowPlace& place,
+void convert(const data::SparseInput& sparse, const Numbers& row, const formats::RowPlace& place,
              float* input) {
   check_count(place, row.size(), static_cast<std::size_t>(sparse.width), "numbers");
   for (const double number : row) *input++ = checked_float(number, place);
 }
 
-void convert(const data::ImageInput& image, const Numbers& row, const data::RowPlace& place,
+void convert(const data::ImageInput& image, const Numbers& row, const formats::RowPlace& place,
              float* input) {
   std::size_t pixels = 1;
   for (const std::int64_t side : image.shape) pixels *= static_cast<std::size_t>(side);
@@ -76,16 +76,16 @@ void convert(const data::ImageInput& image, const Numbers& row, const data::RowP
   image.scale(bytes.data(), input, bytes.size());
 }
 
-void convert(const data::PlainInput&, const Numbers& row, const data::RowPlace& place,
+void convert(const data::PlainInput&, const Numbers& row, const formats::RowPlace& place,
              float* input) {
   for (const double number : row) *input++ = checked_float(number, place);
 }
 
 /// Fields that must all be numbers, as parse_number() reads them.
-Numbers numbers_of(const Fields& row, const data::RowPlace& place) {
+Numbers numbers_of(const Fields& row, const formats::RowPlace& place) {
   Numbers numbers;
   for (const std::string& field : row) {
-    const auto number = data::parse_number(field);
+    const auto number = formats::parse_number(field);
     if (!number) {
       fail(ErrorCode::invalid, "{}: \"{}\" is not a number", place.text(), excerpt(field));
     }
@@ -96,13 +96,13 @@ Numbers numbers_of(const Fields& row, const data::RowPlace& place) {
 
 /// Where nothing above takes text, the fields are numbers that are written as text.
 template <class Input>
-void convert(const Input& kind, const Fields& row, const data::RowPlace& place, float* input) {
+void convert(const Input& kind, const Fields& row, const formats::RowPlace& place, float* input) {
   convert(kind, numbers_of(row, place), place, input);
 }
 
 /// Ids of tokens that were numbers from the start. A model looks things up by them, so none may be
 /// beyond those it has.
-void convert_tokens(const Numbers& row, const data::RowPlace& place, std::int64_t vocabulary,
+void convert_tokens(const Numbers& row, const formats::RowPlace& place, std::int64_t vocabulary,
                     std::int64_t* input) {
   for (const double number : row) {
     if (!(number >= 0 && number < static_cast<double>(vocabulary)) ||
@@ -114,13 +114,13 @@ void convert_tokens(const Numbers& row, const data::RowPlace& place, std::int64_
   }
 }
 
-void convert_tokens(const Fields& row, const data::RowPlace& place, std::int64_t vocabulary,
+void convert_tokens(const Fields& row, const formats::RowPlace& place, std::int64_t vocabulary,
                     std::int64_t* input) {
   convert_tokens(numbers_of(row, place), place, vocabulary, input);
 }
 
 /// Text must be exactly as long as what the model sees: it has one input for each place.
-void convert_text(const data::TextInput& text, const Fields& row, const data::RowPlace& place,
+void convert_text(const data::TextInput& text, const Fields& row, const formats::RowPlace& place,
                   std::int64_t* input) {
   check_count(place, row.size(), 1, "fields");
   check_count(place, row[0].size(), static_cast<std::size_t>(text.context), "characters");
@@ -128,7 +128,7 @@ void convert_text(const data::TextInput& text, const Fields& row, const data::Ro
   for (const char c : row[0]) *input++ = text.vocabulary.id(c);
 }
 
-void convert_text(const data::TextInput&, const Numbers&, const data::RowPlace& place,
+void convert_text(const data::TextInput&, const Numbers&, const formats::RowPlace& place,
                   std::int64_t*) {
   fail(ErrorCode::invalid, "{}: the model takes text, not numbers", place.text());
 }
@@ -136,7 +136,7 @@ void convert_text(const data::TextInput&, const Numbers&, const data::RowPlace& 
 /// Chooses among all of these by what the data was; `input` is the row's place in the batch.
 template <class Row>
 void convert_row(const data::Preprocessing& preprocessing, const tensor::DataSpec& spec,
-                 const Row& row, const data::RowPlace& place, torch::Tensor input) {
+                 const Row& row, const formats::RowPlace& place, torch::Tensor input) {
   if (const auto* text = std::get_if<data::TextInput>(&preprocessing.input)) {
     return convert_text(*text, row, place, input.data_ptr<std::int64_t>());
   }

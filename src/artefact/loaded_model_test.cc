@@ -6,7 +6,7 @@
 
 #include "artefact/artefact_test_support.h"
 #include "base/fail.h"
-#include "data/sources/text_files.h"
+#include "formats/csv_reader.h"
 #include "model/architecture.h"
 
 namespace cohort::artefact {
@@ -27,7 +27,7 @@ std::string refusal_of(const Call& call) {
 
 /// The fields of every sample of a table, without the target, which is the last.
 std::vector<std::vector<std::string>> raw_rows(const std::string& path) {
-  data::CsvReader reader(path);
+  formats::CsvReader reader(path);
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> fields;
   for (reader.next(fields); reader.next(fields);) {

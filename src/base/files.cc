@@ -56,6 +56,26 @@ std::filesystem::path unguessable_beside(const std::filesystem::path& path) {
   return path.parent_path() / fmt::format("{}{:016x}", kLeftoverPrefix, random);
 }
 
+/// See check_own_folder(). Not opened to be read, which its owner may have forbidden.
+UniqueFd open_own_folder(const std::filesystem::path& folder) {
+  UniqueFd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd && errno == ENOENT) {
+    fail(ErrorCode::not_found, "there is no folder {}", folder.string());
+  }
+  if (!fd && errno == ENOTDIR) fail(ErrorCode::invalid, "{} is not a folder", folder.string());
+  struct stat name {};
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || ::lstat(folder.c_str(), &name) != 0) {
+    fail_errno("cannot open the folder " + folder.string());
+  }
+  const bool linked_by_another = name.st_uid != ::geteuid() && name.st_uid != 0;
+  if (status.st_uid != ::geteuid() || linked_by_another) {
+    fail(ErrorCode::invalid, "the folder {} belongs to another user; name one of your own",
+         folder.string());
+  }
+  return fd;
+}
+
 }  // namespace
 
 InputFile::InputFile(std::filesystem::path path, Links links)
@@ -127,6 +147,22 @@ void create_folder(const std::filesystem::path& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) fail_errno("cannot create folder " + folder.string(), failed.value());
+}
+
+// Opened once, so that what was looked at is what gets the mode (by a descriptor that only names it).
+void create_private_folder(const std::filesystem::path& folder) {
+  constexpr mode_t kOwnerAlone = 0700;
+  if (folder.has_parent_path()) create_folder(folder.parent_path());
+  if (::mkdir(folder.c_str(), kOwnerAlone) == 0) return;
+  if (errno != EEXIST) fail_errno("cannot create folder " + folder.string());
+  const UniqueFd fd = open_own_folder(folder);
+  if (::chmod(fmt::format("/proc/self/fd/{}", fd.get()).c_str(), kOwnerAlone) != 0) {
+    fail_errno("cannot make the folder " + folder.string() + " its owner's alone");
+  }
+}
+
+void check_own_folder(const std::filesystem::path& folder) {
+  open_own_folder(folder);
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path)

@@ -75,6 +75,15 @@ void sync_folder(const std::filesystem::path& folder);
 /// Creates the folder and those above it where they are missing. Throws Error naming it.
 void create_folder(const std::filesystem::path& folder);
 
+/// The same of a folder that is for its owner alone: it is made with mode 0700, and one that is
+/// there gets it. Throws Error(invalid) where it belongs to another user, and changes nothing then.
+void create_private_folder(const std::filesystem::path& folder);
+
+/// Throws Error(invalid) where `folder` is no folder or belongs to another user, whoever that is:
+/// what stands in it could be changed at any time. Throws Error(not_found) where there is none. A
+/// link to a folder is looked at, too: it must be one's own or root's.
+void check_own_folder(const std::filesystem::path& folder);
+
 /// What the names of files and folders begin with that are not what they shall become, or not any
 /// more; a writer that died may have left some.
 inline constexpr std::string_view kLeftoverPrefix = ".part-";

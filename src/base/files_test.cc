@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -112,6 +113,39 @@ TEST_F(Files, NothingIsWrittenThroughALinkThatSomebodyPlanted) {
   write_file_atomically(path_, "new");
   EXPECT_EQ(read_file(victim), "precious");
   EXPECT_EQ(read_file(path_, Links::refuse), "new");
+}
+
+TEST_F(Files, APrivateFolderIsItsOwnersAlone) {
+  const mode_t before = ::umask(0);
+  const fs::path folder = folder_.path() / "above" / "private";
+  create_private_folder(folder);
+  EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all);
+  fs::permissions(folder, fs::perms::all);
+  create_private_folder(folder);
+  EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all);
+  EXPECT_EQ(fs::status(folder.parent_path()).permissions(), fs::perms::all);
+  ::umask(before);
+  write_file_atomically(path_, "");
+  EXPECT_EQ(code_of([&] { create_private_folder(path_); }, "is not a folder"), ErrorCode::invalid);
+  EXPECT_EQ(code_of([&] { check_own_folder(folder / "no"); }, "no folder"), ErrorCode::not_found);
+}
+
+/// Root gives one away, and a link to its own; others find one that is root's.
+TEST_F(Files, AFolderOfSomebodyElseIsRefused) {
+  const auto is_refused = [](const fs::path& theirs) {
+    EXPECT_EQ(code_of([&] { check_own_folder(theirs); }, "another user"), ErrorCode::invalid);
+    EXPECT_EQ(code_of([&] { create_private_folder(theirs); }, "another user"), ErrorCode::invalid);
+  };
+  if (::geteuid() != 0) return is_refused("/");
+  const fs::path own = folder_.path() / "own";
+  fs::create_directory(own);
+  check_own_folder(own);
+  fs::create_symlink(own, path_);
+  check_own_folder(path_);
+  ASSERT_EQ(::lchown(path_.c_str(), 12345, 12345), 0);
+  is_refused(path_);
+  ASSERT_EQ(::chown(own.c_str(), 12345, 12345), 0);
+  is_refused(own);
 }
 
 TEST_F(Files, TheNameOfAFileThatIsNotWholeIsAnotherEveryTime) {

@@ -11,8 +11,10 @@
 ///   have the same bits everywhere. Where those bits matter the room also sets -ffp-contract=off:
 ///   a fused multiply-add rounds otherwise than two operations.
 ///
-/// Sanitizers cannot run the code that picks, so there only one version is compiled.
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+/// Sanitizers cannot run the code that picks, so there only one version is compiled; clang, which
+/// the fuzzer is built by, does not know these names.
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__clang__)
 #define COHORT_VECTORIZE \
   __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else

@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/failpoint.h"
 #include "checkpoint/checkpoint_test_support.h"
+#include "checkpoint/new_folder.h"
 
 namespace cohort::checkpoint {
 namespace {
@@ -211,6 +212,25 @@ TEST_F(JointCheckpoints, LeftoversOfAnyGroupCanBeRemoved) {
   write_own(20, 1);
   folder_.remove_leftovers();
   EXPECT_THAT(names(), Each(Not(StartsWith(".part"))));
+}
+
+/// Under every name that can be foreseen: of the folder of one task, of several, and of a file.
+TEST_F(JointCheckpoints, NothingIsWrittenThroughALinkThatSomebodyPlanted) {
+  const TemporaryFolder victim;
+  fs::create_directory_symlink(victim.path(), folder_.path() / ".part-step-0000000020");
+  write(20);
+  EXPECT_EQ(newest(), 20);
+
+  fs::create_directory_symlink(victim.path(), folder_.path() / ".part-all-3-17-30");
+  EXPECT_THAT([&] { write_own(30, 1); }, testing::ThrowsMessage<Error>(HasSubstr("is a link")));
+  EXPECT_THAT(commit(30, {1}), HasSubstr("is a link"));
+
+  const fs::path file = victim.path() / "file";
+  write_file_atomically(file, "precious");
+  fs::create_symlink(file, make_joint_folder(folder_.path(), attempt(40)) / file_of(1));
+  EXPECT_THROW(write_own(40, 1), Error);
+  EXPECT_EQ(read_file(file), "precious");
+  EXPECT_EQ(std::distance(fs::directory_iterator(victim.path()), fs::directory_iterator()), 1);
 }
 
 TEST_F(JointCheckpoints, AReportThatSpeaksOfAnotherFileIsNotBelieved) {

@@ -69,7 +69,7 @@ NewFolder::NewFolder(fs::path final, const JointAttempt& attempt)
     : final_(std::move(final)),
       temporary_(!attempt.is_joint() ? leftover_name(final_, "")
                                      : make_joint_folder(final_.parent_path(), attempt)) {
-  if (!attempt.is_joint() && ::mkdir(temporary_.c_str(), 0755) != 0) {
+  if (!attempt.is_joint() && ::mkdir(temporary_.c_str(), 0700) != 0) {
     fail_errno("cannot create folder " + temporary_.string());
   }
 }
@@ -95,9 +95,13 @@ void NewFolder::place() {
 fs::path make_joint_folder(const fs::path& parent, const JointAttempt& attempt) {
   const fs::path folder = parent / fmt::format("{}{}-{}-{}", kJointPrefix, attempt.generation,
                                                attempt.token, attempt.number);
-  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
-    fail_errno("cannot create folder " + folder.string());
+  if (::mkdir(folder.c_str(), 0700) == 0) return folder;
+  if (errno != EEXIST) fail_errno("cannot create folder " + folder.string());
+  // Others of the group may have made it; nobody makes it a link.
+  if (fs::is_symlink(fs::symlink_status(folder))) {
+    fail(ErrorCode::invalid, "{} is a link, where only a folder itself is taken", folder.string());
   }
+  check_own_folder(folder);
   return folder;
 }
 

@@ -60,7 +60,7 @@ std::filesystem::path new_path(const std::filesystem::path& folder, const std::s
 }
 
 UniqueFd create_file(const std::filesystem::path& path) {
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!fd) fail_errno("cannot create " + path.string());
   return fd;
 }

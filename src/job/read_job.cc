@@ -2,107 +2,19 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <sstream>
 #include <string_view>
 #include <type_traits>
 
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/names.h"
+#include "formats/toml_text.h"
 #include "job/job_file.h"
 #include "job/key_table.h"
 #include "model/layers/layer.h"
 
 namespace cohort::job {
 namespace {
-
-// ---- from text to TOML
-
-/// A job file is written by people.
-constexpr std::uint64_t kMostBytes = 4 << 20;
-
-/// No key of a job has half as many parts, and no list of layers in layers is half as deep.
-constexpr int kMostDots = 16;
-constexpr int kDeepest = 32;
-
-[[noreturn]] void fail_toml(const std::string& source, std::size_t line, std::string_view what) {
-  fail(ErrorCode::invalid, "{}:{}: this is not TOML: {}", source, line, excerpt(what, 200));
-}
-
-/// Refuses a text that nests too deep before the parser sees it, whose recursion would otherwise
-/// end with the stack. Walks over the text as TOML is written: past strings and comments, counting
-/// what nests. Dots count from one mark of punctuation to the next, so that those of a key add up
-/// and those of many numbers do not.
-class NestingCheck {
- public:
-  NestingCheck(std::string_view text, const std::string& source) : rest_(text), source_(source) {}
-
-  void run() {
-    while (!rest_.empty()) {
-      const char c = rest_[0];
-      if (c == '"' || c == '\'') {
-        skip_string(c);
-      } else if (c == '#') {
-        skip(std::min(rest_.find('\n'), rest_.size()));
-      } else {
-        count(c);
-        skip(1);
-      }
-    }
-  }
-
- private:
-  void skip(std::size_t bytes) {
-    for (const char c : rest_.substr(0, bytes)) line_ += c == '\n' ? 1 : 0;
-    rest_.remove_prefix(std::min(bytes, rest_.size()));
-  }
-
-  /// To behind the closing quotes: three where there are three to open, and up to two more before
-  /// them that are content. A string of one line ends with it, closed or not.
-  void skip_string(char quote) {
-    const std::string three(3, quote);
-    const bool long_one = rest_.starts_with(three);
-    const std::string_view close = std::string_view(three).substr(0, long_one ? 3 : 1);
-    std::size_t at = close.size();
-    while (at < rest_.size() && !rest_.substr(at).starts_with(close)) {
-      if (!long_one && rest_[at] == '\n') return skip(at);
-      at += quote == '"' && rest_[at] == '\\' ? 2 : 1;
-    }
-    at += close.size();
-    for (int more = 0; long_one && more < 2 && at < rest_.size() && rest_[at] == quote; ++more)
-      ++at;
-    skip(std::min(at, rest_.size()));
-  }
-
-  void count(char c) {
-    if (c == '.') {
-      if (++dots_ > kMostDots) fail_toml(source_, line_, "a key has too many parts");
-    } else if (c == '[' || c == '{') {
-      if (++deep_ > kDeepest) fail_toml(source_, line_, "it nests too deep");
-    } else if (c == ']' || c == '}') {
-      --deep_;
-    }
-    if (std::string_view("[]{}=,\n").find(c) != std::string_view::npos) dots_ = 0;
-  }
-
-  std::string_view rest_;
-  const std::string& source_;
-  std::size_t line_ = 1;
-  int deep_ = 0;
-  int dots_ = 0;
-};
-
-/// The one way by which text becomes TOML. Taking a tree of tables apart is recursive, so how deep
-/// a text nests, by brackets and by the dots of its keys, is looked at before anything is made of
-/// it. Throws Error(invalid): "<source>:<line>: this is not TOML: …".
-toml::table parse_toml(std::string_view text, const std::string& source) {
-  NestingCheck(text, source).run();
-  try {
-    return toml::parse(text, source);
-  } catch (const toml::parse_error& error) {
-    fail_toml(source, error.source().begin.line, error.description());
-  }
-}
 
 // ---- from TOML to a job
 //
@@ -113,25 +25,6 @@ toml::table parse_toml(std::string_view text, const std::string& source) {
 //   wrong type         job.toml:2: train.batch must be a whole number, but is the string "ten"
 //   outside limits     job.toml:2: train.batch must be from 1 to …, but is 0
 //   by --set           --set train.epcohs=1: unknown key train.epcohs; did you mean train.epochs?
-
-/// What a value is, for "must be a number, but is the string "ten"".
-std::string description_of(const toml::node& node) {
-  std::ostringstream text;
-  switch (node.type()) {
-    case toml::node_type::table:
-      return "a table";
-    case toml::node_type::array:
-      text << "the list ";
-      break;
-    case toml::node_type::string:
-      text << "the string ";
-      break;
-    default:
-      break;
-  }
-  text << toml::toml_formatter{node, toml::format_flags::none};
-  return excerpt(text.str());
-}
 
 std::string did_you_mean(const std::string& name) {
   return name.empty() ? "" : fmt::format("; did you mean {}?", name);
@@ -168,7 +61,7 @@ class JobReader {
             did_you_mean(nearest_key(path, node.is_table())));
     } else if (!node.is_table()) {
       blame(place, "{} must be a section with keys of its own, but is {}", path,
-            description_of(node));
+            formats::description_of(node));
     } else {
       read_table(*node.as_table(), path);
     }
@@ -191,7 +84,8 @@ class JobReader {
                   const std::string& name) const {
     const bool fits = std::visit([&](auto get) { return take(node, get(owner)); }, key.field);
     if (!fits) {
-      blame(node.source(), "{} must be {}, but is {}", name, type_name(key), description_of(node));
+      blame(node.source(), "{} must be {}, but is {}", name, type_name(key),
+            formats::description_of(node));
     }
     try {
       check_limits(key, owner, name);
@@ -303,7 +197,7 @@ class JobReader {
 /// `text` as TOML; a bare word, a path and whatever else is not TOML is a string.
 toml::table parse_override_value(const std::string& text) {
   try {
-    toml::table parsed = parse_toml("value = " + text, "--set");
+    toml::table parsed = formats::parse_toml("value = " + text, "--set");
     if (parsed.size() == 1) return parsed;
   } catch (const Error&) {
   }
@@ -335,6 +229,9 @@ void apply_override(Job& job, const std::string& text) {
   JobReader(job, "--set " + excerpt(text, 100), false).read_node(path, value, value.source());
 }
 
+/// A job file is written by people.
+constexpr std::uint64_t kMostBytes = 4 << 20;
+
 /// Reads at most kMostBytes of it. A folder is refused by a sentence of its own.
 toml::table parse_file(const std::filesystem::path& file) {
   std::error_code cannot_tell;  // Then reading it says what is wrong.
@@ -342,7 +239,7 @@ toml::table parse_file(const std::filesystem::path& file) {
     fail(ErrorCode::invalid, "{} is a folder; give a job file, such as examples/mnist.toml",
          file.string());
   }
-  return parse_toml(read_file(file, Links::follow, kMostBytes), file.string());
+  return formats::parse_toml(read_file(file, Links::follow, kMostBytes), file.string());
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ class SpawnSettings {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawnattr_init(&attributes_);
     ::posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_addopen(&actions_, 1, output.c_str(), O_WRONLY | O_CREAT | O_APPEND,
-                                       0600);
+    ::posix_spawn_file_actions_addopen(&actions_, 1, output.c_str(),
+                                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND, 0600);
     ::posix_spawn_file_actions_adddup2(&actions_, 1, 2);
     ::posix_spawn_file_actions_addchdir_np(&actions_, folder.c_str());
     ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP);

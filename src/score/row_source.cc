@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 #include "data/sources/mnist_files.h"
-#include "data/sources/text_files.h"
+#include "formats/text_window.h"
 
 namespace cohort::score {
 namespace {
@@ -77,14 +77,14 @@ class TextRows : public RowSource {
   bool fill(std::int64_t rows) {
     const auto wanted = static_cast<std::size_t>(rows * text_.context) + 1;
     while (window_.rest().size() < wanted) {
-      if (window_.rest().size() >= data::TextWindow::kMostBytes || !window_.extend(line_))
+      if (window_.rest().size() >= formats::TextWindow::kMostBytes || !window_.extend(line_))
         return false;
     }
     return true;
   }
 
   const data::TextInput& text_;
-  data::TextWindow window_;
+  formats::TextWindow window_;
   std::int64_t line_ = 1;
 };
 

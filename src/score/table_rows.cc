@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "data/sources/text_files.h"
+#include "formats/csv_reader.h"
+#include "formats/text_window.h"
 #include "score/row_source.h"
 
 namespace cohort::score {
@@ -42,7 +43,7 @@ class CsvRows : public RowSource {
   /// Appends the record's numbers to `raw` in the order of the training's features, and its target
   /// to `target`.
   void read_row(std::vector<float>& raw, torch::Tensor& target, std::int64_t row) {
-    const data::RowPlace place{reader_.file(), reader_.line()};
+    const formats::RowPlace place{reader_.file(), reader_.line()};
     if (fields_.size() != columns_.feature_of.size()) {
       fail(ErrorCode::invalid, "{}: it has {} fields, expected {}", place.text(), fields_.size(),
            columns_.feature_of.size());
@@ -65,7 +66,7 @@ class CsvRows : public RowSource {
 
   const data::TableInput& table_;
   const data::Targets& targets_;
-  data::CsvReader reader_;
+  formats::CsvReader reader_;
   data::ColumnMap columns_;
   std::vector<std::string> fields_;
   bool has_record_ = false;
@@ -90,7 +91,7 @@ class LibsvmRows : public RowSource {
     torch::Tensor target = targets_.room_for(has_labels_ ? most : 0);
     std::int64_t rows = 0;
     for (; has_row_ && rows < most; ++rows, read()) {
-      const data::RowPlace place{reader_.file(), reader_.line()};
+      const formats::RowPlace place{reader_.file(), reader_.line()};
       if (row_.label.empty() == has_labels_) {
         fail(ErrorCode::invalid, "{}: it has {} label, but the first line has {}", place.text(),
              has_labels_ ? "no" : "a", has_labels_ ? "one" : "none");
@@ -108,15 +109,15 @@ class LibsvmRows : public RowSource {
   bool read() {
     std::string_view line;
     for (has_row_ = false; !has_row_ && reader_.next(line);) {
-      has_row_ = data::read_sparse_row(line, {reader_.file(), reader_.line()}, row_);
+      has_row_ = formats::read_sparse_row(line, {reader_.file(), reader_.line()}, row_);
     }
     return has_row_;
   }
 
   const data::SparseInput& sparse_;
   const data::Targets& targets_;
-  data::LineReader reader_;
-  data::SparseRow row_;
+  formats::LineReader reader_;
+  formats::SparseRow row_;
   bool has_row_ = false;
   bool has_labels_ = false;
 };

@@ -1,10 +1,7 @@
-// Numbers, images and text; tables and sparse rows have files of their own.
+// Sparse rows, images and text; tables have a file of their own.
 #include "data/preprocessing/inputs.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/fail.h"
@@ -43,23 +40,15 @@ std::string shown(char c) {
 
 }  // namespace
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
-// from_chars takes neither a plus nor spaces, and more than a float holds.
-std::optional<double> parse_number(std::string_view text) {
-  text = trimmed(text);
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  constexpr double kLargest = std::numeric_limits<float>::max();
-  if (error != std::errc() || end != text.data() + text.size() || !(std::abs(value) <= kLargest)) {
-    return std::nullopt;
+// Entries ascend, so the last one tells whether all are within the width.
+void SparseInput::expand(const formats::SparseRow& row, const formats::RowPlace& place,
+                         float* input) const {
+  std::fill_n(input, width, 0.0F);
+  if (!row.entries.empty() && row.entries.back().column >= width) {
+    fail(ErrorCode::invalid, "{}: index {} is beyond the {} features the model was trained with",
+         place.text(), row.entries.back().column + 1, width);
   }
-  return value;
+  for (const formats::SparseRow::Entry& entry : row.entries) input[entry.column] = entry.value;
 }
 
 void ImageInput::scale(const std::uint8_t* pixels, float* input, std::size_t count) const {

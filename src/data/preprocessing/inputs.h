@@ -1,14 +1,14 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "formats/raw_text.h"
+#include "formats/sparse_row.h"
 
 namespace cohort::data {
 
@@ -23,24 +23,6 @@ namespace cohort::data {
 ///   text     characters                    their ids                        the vocabulary
 ///
 /// Values without hidden state: const functions may be called on any thread.
-
-/// Where a raw row stands, for errors: in a line of a file, or among the rows a program gave. Lives
-/// no longer than the name it refers to.
-struct RowPlace {
-  const std::string& file;  ///< Empty: the row is a program's.
-  std::int64_t line = 0;    ///< From 1; of a program's rows their number.
-
-  std::string text() const {
-    return file.empty() ? fmt::format("row {}", line) : fmt::format("{} line {}", file, line);
-  }
-};
-
-/// `text` without the spaces and tabs around it.
-std::string_view trimmed(std::string_view text);
-
-/// The number that `text`, spaces around it aside, is written as, if a float can be that large; the
-/// decimal point is a point whatever the locale.
-std::optional<double> parse_number(std::string_view text);
 
 /// How a row of a table becomes a model's input: which columns, in which order, and how each number
 /// is brought to mean 0 and deviation 1. In table_input.cc.
@@ -58,7 +40,7 @@ struct TableInput {
   std::vector<std::string> columns() const;
 
   /// The number a field is written as. Throws Error(invalid) with place and column.
-  float number(std::size_t feature, const std::string& text, const RowPlace& place) const;
+  float number(std::size_t feature, const std::string& text, const formats::RowPlace& place) const;
 
   /// Learns mean and factor from the rows `train` of a table of raw numbers.
   void learn(std::span<const float> raw, std::span<const std::int64_t> train);
@@ -82,26 +64,12 @@ struct ColumnMap {
 ColumnMap map_columns(const TableInput& table, const std::vector<std::string>& first,
                       const std::string& file);
 
-/// A line of a LIBSVM file: "label index:value index:value …". In sparse_input.cc.
-struct SparseRow {
-  struct Entry {
-    std::int64_t column = 0;  ///< From 0; they ascend.
-    float value = 0;
-  };
-  std::string label;  ///< A number; empty where the line has none.
-  std::vector<Entry> entries;
-};
-
-/// Reads a line; false where there is nothing in it but blanks and a comment. Throws Error(invalid)
-/// with its place for what is not of that form.
-bool read_sparse_row(std::string_view text, const RowPlace& place, SparseRow& row);
-
 /// How a sparse row becomes a model's input: `width` floats, 0 where there is no entry.
 struct SparseInput {
   std::int64_t width = 0;
 
   /// Throws Error(invalid) with its place for an entry beyond the width.
-  void expand(const SparseRow& row, const RowPlace& place, float* input) const;
+  void expand(const formats::SparseRow& row, const formats::RowPlace& place, float* input) const;
 };
 
 /// How an image of bytes becomes a model's input: a pixel p becomes (p / 255 - mean) / deviation.

@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "data/datasets.h"
 #include "data/load_data.h"
-#include "data/sources/text_files.h"
 
 namespace cohort::data {
 namespace {
@@ -125,37 +124,6 @@ TEST_F(PreprocessingTest, AnUnknownCharacterIsNamedOrAccepted) {
             "f.txt line 3: the character \"!\" does not occur in the training data");
   EXPECT_EQ(refusal_of([&] { known.check("\xc3", "f.txt", 7); }),
             "f.txt line 7: the character byte 0xc3 does not occur in the training data");
-}
-
-// The first field moves all that follows, so that the window ends at every byte of a record once.
-TEST_F(PreprocessingTest, AWindowReadsWhatTheWholeFileHas) {
-  const std::string quoted = "\"a\"\"\r\n,\",plain,\"b\"\r\n\n";
-  const std::vector<std::string> fields_of_quoted = {"a\"\r\n,", "plain", "b"};
-  for (std::size_t shift = 1; shift <= quoted.size(); ++shift) {
-    std::string content = "\xef\xbb\xbf" + std::string(shift, 'x') + "\n";
-    int records = 0;
-    for (; content.size() < (600 << 10); ++records) content += quoted;
-    CsvReader reader(write("long.csv", content));
-    std::vector<std::string> fields;
-    ASSERT_TRUE(reader.next(fields));
-    ASSERT_EQ(fields, std::vector{std::string(shift, 'x')});
-    for (int i = 0; i < records; ++i) {
-      ASSERT_TRUE(reader.next(fields));
-      ASSERT_EQ(fields, fields_of_quoted) << "shift " << shift << " line " << reader.line();
-      ASSERT_EQ(reader.line(), 2 + 3 * i);
-    }
-    EXPECT_FALSE(reader.next(fields));
-  }
-}
-
-TEST_F(PreprocessingTest, ARecordWithoutAnEndIsRefusedInLittleMemory) {
-  const std::string path = write("endless.csv", "a,b\n1,\"");
-  std::filesystem::resize_file(path, (TextWindow::kMostBytes << 2) + 1);
-  CsvReader reader(path);
-  std::vector<std::string> fields;
-  ASSERT_TRUE(reader.next(fields));
-  EXPECT_THAT(refusal_of([&] { reader.next(fields); }),
-              HasSubstr("endless.csv line 2: it does not end within 64 MiB"));
 }
 
 }  // namespace

@@ -68,8 +68,8 @@ std::vector<std::string> TableInput::columns() const {
 }
 
 float TableInput::number(std::size_t feature, const std::string& text,
-                         const RowPlace& place) const {
-  const auto number = parse_number(text);
+                         const formats::RowPlace& place) const {
+  const auto number = formats::parse_number(text);
   if (!number) {
     fail(ErrorCode::invalid, "{}, column \"{}\": \"{}\" is not a number", place.text(),
          excerpt(features[feature]), excerpt(text));

@@ -22,7 +22,7 @@ bool wants_classes(const DataOptions& options) {
 
 /// A class that is a number must be a whole one: others are values, which the message says.
 double class_number(const Labels& labels, std::size_t at) {
-  const double number = *parse_number(labels.texts[at]);
+  const double number = *formats::parse_number(labels.texts[at]);
   if (number != std::floor(number)) {
     fail(ErrorCode::invalid,
          "{} line {}: the target {} is not a class; set task = \"values\" to predict numbers",
@@ -73,7 +73,7 @@ Targets::Targets(const DataOptions& options, const Labels& labels,
   const std::vector<std::int64_t> learned =
       unknown_ ? train : all_rows(static_cast<std::int64_t>(labels.texts.size()));
   numeric_ = std::ranges::all_of(learned, [&](std::int64_t row) {
-    return parse_number(labels.texts[static_cast<std::size_t>(row)]).has_value();
+    return formats::parse_number(labels.texts[static_cast<std::size_t>(row)]).has_value();
   });
   std::vector<std::string> names =
       numeric_ ? numbers_in(labels, learned) : names_in(labels, learned);
@@ -91,7 +91,7 @@ Targets::Targets(const DataOptions& options, const Labels& labels,
 void Targets::set_names(std::vector<std::string> names) {
   names_ = std::move(names);
   for (std::size_t id = 0; id < names_.size(); ++id) {
-    const auto number = numeric_ ? parse_number(names_[id]) : std::nullopt;
+    const auto number = numeric_ ? formats::parse_number(names_[id]) : std::nullopt;
     if (numeric_ && !number) {
       fail(ErrorCode::invalid, "the class \"{}\" is not a number, as the others are",
            excerpt(names_[id]));
@@ -140,7 +140,7 @@ std::optional<std::int64_t> Targets::known_id(const std::string& text) const {
     const auto found = ids_by_name_.find(text);
     return found == ids_by_name_.end() ? std::nullopt : std::optional(found->second);
   }
-  const auto number = parse_number(text);
+  const auto number = formats::parse_number(text);
   if (!number) return std::nullopt;
   if (counted_) {
     const bool is_one =
@@ -151,15 +151,15 @@ std::optional<std::int64_t> Targets::known_id(const std::string& text) const {
   return found == ids_by_number_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::int64_t Targets::id_of(const std::string& text, const RowPlace& place) const {
+std::int64_t Targets::id_of(const std::string& text, const formats::RowPlace& place) const {
   if (const auto id = known_id(text)) return *id;
   if (unknown_) return outputs_ - 1;
   fail(ErrorCode::invalid, "{}: the class \"{}\" does not occur in the training data", place.text(),
        excerpt(text));
 }
 
-float Targets::value_of(const std::string& text, const RowPlace& place) const {
-  const auto number = parse_number(text);
+float Targets::value_of(const std::string& text, const formats::RowPlace& place) const {
+  const auto number = formats::parse_number(text);
   if (!number) {
     fail(ErrorCode::invalid, "{}: the target \"{}\" is not a number", place.text(), excerpt(text));
   }
@@ -170,7 +170,7 @@ torch::Tensor Targets::room_for(std::int64_t rows) const {
   return classes_ ? torch::empty({rows}, torch::kInt64) : torch::empty({rows, 1}, torch::kFloat32);
 }
 
-void Targets::convert(const std::string& text, const RowPlace& place, torch::Tensor& into,
+void Targets::convert(const std::string& text, const formats::RowPlace& place, torch::Tensor& into,
                       std::int64_t row) const {
   if (classes_) {
     into.data_ptr<std::int64_t>()[row] = id_of(text, place);

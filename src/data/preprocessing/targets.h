@@ -68,14 +68,14 @@ class Targets {
 
   /// The class of a label. Throws Error(invalid), with its place, for one that training never saw,
   /// unless there is an unknown class.
-  std::int64_t id_of(const std::string& text, const RowPlace& place) const;
+  std::int64_t id_of(const std::string& text, const formats::RowPlace& place) const;
   /// The number a label is written as. Throws Error(invalid), with its place, where it is none.
-  float value_of(const std::string& text, const RowPlace& place) const;
+  float value_of(const std::string& text, const formats::RowPlace& place) const;
 
   /// An empty tensor for the targets of so many rows: int64 ids of shape {n}, or floats {n, 1}.
   torch::Tensor room_for(std::int64_t rows) const;
   /// The target of one label, into row `row` of such a tensor.
-  void convert(const std::string& text, const RowPlace& place, torch::Tensor& into,
+  void convert(const std::string& text, const formats::RowPlace& place, torch::Tensor& into,
                std::int64_t row) const;
   /// The targets of all labels.
   torch::Tensor convert(const Labels& labels) const;

@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "base/names.h"
 #include "data/datasets.h"
-#include "data/sources/text_files.h"
+#include "formats/csv_reader.h"
 
 namespace cohort::data {
 namespace {
@@ -52,7 +52,7 @@ TableInput read_columns(std::vector<std::string> columns, const std::string& fil
 
 /// Fields to numbers and the label, both checked with their place.
 void read_row(Table& table, const std::vector<std::string>& fields, std::int64_t line) {
-  const RowPlace place{table.labels.file, line};
+  const formats::RowPlace place{table.labels.file, line};
   const TableInput& input = table.input;
   if (fields.size() != input.width() + 1) {
     fail(ErrorCode::invalid, "{}: it has {} fields, expected {}", place.text(), fields.size(),
@@ -75,7 +75,7 @@ void read_row(Table& table, const std::vector<std::string>& fields, std::int64_t
 Table read_table(const std::string& path, const DataOptions& options) {
   Table table;
   table.labels.file = path;
-  CsvReader reader(path);
+  formats::CsvReader reader(path);
   std::vector<std::string> fields;
   if (!reader.next(fields)) fail(ErrorCode::invalid, "{} is empty", path);
   table.input = read_columns(fields, path, options);

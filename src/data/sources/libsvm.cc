@@ -12,7 +12,8 @@
 #include "base/memory_room.h"
 #include "data/datasets.h"
 #include "data/preprocessing/inputs.h"
-#include "data/sources/text_files.h"
+#include "formats/sparse_row.h"
+#include "formats/text_window.h"
 
 namespace cohort::data {
 namespace {
@@ -25,10 +26,10 @@ constexpr std::int64_t kLargestGrowth = 1000;
 
 /// A file as it was read: entries of all rows behind each other, without the zeros.
 struct SparseTable {
-  std::vector<SparseRow::Entry> entries;  ///< Row after row.
-  std::vector<std::size_t> row_ends;      ///< In `entries`.
-  std::int64_t width = 0;                 ///< The largest index.
-  std::int64_t file_bytes = 0;            ///< Of the text it was read from.
+  std::vector<formats::SparseRow::Entry> entries;  ///< Row after row.
+  std::vector<std::size_t> row_ends;               ///< In `entries`.
+  std::int64_t width = 0;                          ///< The largest index.
+  std::int64_t file_bytes = 0;                     ///< Of the text it was read from.
   Labels labels;
 
   std::int64_t rows() const { return static_cast<std::int64_t>(labels.texts.size()); }
@@ -39,14 +40,14 @@ SparseTable read_sparse_table(const std::string& path) {
   SparseTable table;
   table.labels.file = path;
   table.file_bytes = static_cast<std::int64_t>(InputFile(path).size());
-  LineReader reader(path);
-  SparseRow row;
+  formats::LineReader reader(path);
+  formats::SparseRow row;
   for (std::string_view text; reader.next(text);) {
-    const RowPlace place{path, reader.line()};
-    if (!read_sparse_row(text, place, row)) continue;
+    const formats::RowPlace place{path, reader.line()};
+    if (!formats::read_sparse_row(text, place, row)) continue;
     if (row.label.empty()) {
       fail(ErrorCode::invalid, "{}: the label \"{}\" is not a number", place.text(),
-           excerpt(trimmed(text).substr(0, trimmed(text).find_first_of(" \t#"))));
+           excerpt(formats::trimmed(text).substr(0, formats::trimmed(text).find_first_of(" \t#"))));
     }
     table.labels.add(row.label, reader.line());
     table.entries.insert(table.entries.end(), row.entries.begin(), row.entries.end());

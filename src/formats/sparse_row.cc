@@ -1,11 +1,11 @@
-#include "data/preprocessing/inputs.h"
+#include "formats/sparse_row.h"
 
 #include <algorithm>
 #include <charconv>
 
 #include "base/fail.h"
 
-namespace cohort::data {
+namespace cohort::formats {
 namespace {
 
 /// A dense row has so many floats at most: 64 MiB.
@@ -66,14 +66,4 @@ bool read_sparse_row(std::string_view text, const RowPlace& place, SparseRow& ro
   return true;
 }
 
-// Entries ascend, so the last one tells whether all are within the width.
-void SparseInput::expand(const SparseRow& row, const RowPlace& place, float* input) const {
-  std::fill_n(input, width, 0.0F);
-  if (!row.entries.empty() && row.entries.back().column >= width) {
-    fail(ErrorCode::invalid, "{}: index {} is beyond the {} features the model was trained with",
-         place.text(), row.entries.back().column + 1, width);
-  }
-  for (const SparseRow::Entry& entry : row.entries) input[entry.column] = entry.value;
-}
-
-}  // namespace cohort::data
+}  // namespace cohort::formats
