@@ -22,7 +22,7 @@ GradientMail::GradientMail(const MailOptions& options)
 void GradientMail::send(PeerBoxes& boxes, std::span<const float> gradients, double rate) {
   last_rate_ = rate;
   for (auto& [peer, lane] : lanes_) {
-    if (boxes.lost(peer)) {
+    if (boxes.attendance().lost(peer)) {
       lane = {.lost = true};
       continue;
     }

@@ -256,7 +256,7 @@ TEST(GradientMail, ALostPeerTakesNothingOfWhatOthersWereNotTold) {
   const MailOptions options = mail_options("fp16", Topology::all, 0, 3);
   GradientMail mail(options);
   BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = mail.message_bytes()});
-  group.of(2).leave();
+  group.of(2).attendance().leave();
   const Floats gradients = random_floats(1);
   for (const double rate : {0.5, 0.25, 0.75}) mail.send(group.of(0), gradients, rate);
   // The first is in the box of rank 1, the other two wait until it is taken.

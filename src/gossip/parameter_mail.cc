@@ -93,7 +93,7 @@ std::vector<int> ParameterMail::neighbours_due(PeerBoxes& boxes) {
   std::vector<int> due;
   for (int skipped = 0; due.empty() && skipped < kTurns; ++skipped) {
     due = neighbours(options_.topology, options_.place, turn_++);
-    std::erase_if(due, [&](int peer) { return boxes.lost(peer); });
+    std::erase_if(due, [&](int peer) { return boxes.attendance().lost(peer); });
   }
   if (is_sparse()) std::erase_if(due, [&](int peer) { return !boxes.empty(peer); });
   return due;

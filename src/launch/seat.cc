@@ -18,9 +18,8 @@ using namespace std::chrono_literals;
 /// The engine of a worker that has nobody to talk to.
 class LonelyEngine : public transport::Engine {
  public:
-  std::string name() const override { return engine_->name(); }
-  int rank() const override { return 0; }
-  int world() const override { return 1; }
+  LonelyEngine() : Engine({.name = "inproc"}) {}
+
   std::unique_ptr<transport::Transport> connect(Deadline deadline) override {
     return engine_->connect(deadline);
   }
@@ -28,7 +27,6 @@ class LonelyEngine : public transport::Engine {
     return engine_->group(ranks, deadline);
   }
   transport::SharedRegions* shared_regions() override { return engine_->shared_regions(); }
-  bool sends_in_background() const override { return engine_->sends_in_background(); }
 
  private:
   transport::InprocHub hub_{1};

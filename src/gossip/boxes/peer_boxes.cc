@@ -46,7 +46,7 @@ void settle(PeerBoxes& boxes, cluster::Store& store, const SettleOptions& option
           parse_integer(store.get(lost_key(options), options.deadline), 0, options.world - 1);
       give_up_on(static_cast<int>(lost.value_or(0)));
     }
-    if (const auto lost = boxes.lost_peer()) {
+    if (const auto lost = boxes.attendance().lost_peer()) {
       store.set(lost_key(options), std::to_string(*lost));
       store.add(options.key, kGivenUp);
       give_up_on(*lost);

@@ -42,6 +42,24 @@ namespace cohort::gossip {
 /// shared_boxes.cc has all boxes in memory that the workers share; remote_boxes.cc has each
 /// worker's boxes in its own memory, and senders call its server (remote_box.h).
 
+/// Who of the peers is still there, as far as one worker knows. Owned by the boxes whose
+/// attendance() it is; the same thread.
+class Attendance {
+ public:
+  virtual ~Attendance() = default;
+
+  /// Whether `peer` cannot be reached any more, as far as is known. It costs its own parcels,
+  /// nothing else.
+  virtual bool lost(int peer) = 0;
+
+  /// A peer that is lost, lowest first. Looks for one: a target that is gone is found within the
+  /// time of a few calls.
+  virtual std::optional<int> lost_peer() = 0;
+
+  /// For the others this worker is lost from now on.
+  virtual void leave() noexcept = 0;
+};
+
 /// One worker's side of all its boxes. No call here waits for a peer. One thread at a time.
 class PeerBoxes {
  public:
@@ -67,16 +85,7 @@ class PeerBoxes {
   /// workers go on calling things here.
   virtual bool idle() = 0;
 
-  /// Whether `peer` cannot be reached any more, as far as is known. It costs its own parcels,
-  /// nothing else.
-  virtual bool lost(int peer) = 0;
-
-  /// A peer that is lost, lowest first. Looks for one: a target that is gone is found within the
-  /// time of a few calls.
-  virtual std::optional<int> lost_peer() = 0;
-
-  /// For the others this worker is lost from now on.
-  virtual void leave() noexcept = 0;
+  virtual Attendance& attendance() = 0;
 
   /// Where this worker gets its work; lives as long as the boxes. Its calls may wait for rank 0.
   virtual Claims& claims() = 0;

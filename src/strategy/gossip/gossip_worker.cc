@@ -161,7 +161,7 @@ void GossipWorker::save_state(tensor::TrainingState& state) {
 }
 
 void GossipWorker::close() noexcept {
-  if (boxes_) boxes_->leave();
+  if (boxes_) boxes_->attendance().leave();
   sums_.close();
 }
 

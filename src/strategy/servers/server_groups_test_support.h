@@ -11,6 +11,7 @@
 #include "server/shard/settle_shards.h"
 #include "strategy/servers/server_rule.h"
 #include "strategy/word_group_test_support.h"
+#include "transport/engine_test_support.h"
 #include "transport/inproc/inproc.h"
 
 namespace cohort::strategy {
@@ -61,22 +62,14 @@ class ServerHouse {
 };
 
 /// Workers that a user has told to use sockets.
-class SocketEngine : public transport::Engine {
+class SocketEngine : public transport::ApartEngine {
  public:
-  explicit SocketEngine(std::unique_ptr<transport::Engine> engine) : engine_(std::move(engine)) {}
-
-  std::string name() const override { return "sockets"; }
-  int rank() const override { return engine_->rank(); }
-  int world() const override { return engine_->world(); }
-  std::unique_ptr<transport::Transport> connect(Deadline deadline) override {
-    return engine_->connect(deadline);
-  }
-  std::string address() const override { return "127.0.0.1"; }
-  transport::SharedRegions* shared_regions() override { return nullptr; }
-  bool sends_in_background() const override { return true; }
-
- private:
-  std::unique_ptr<transport::Engine> engine_;
+  explicit SocketEngine(std::unique_ptr<transport::Engine> engine)
+      : ApartEngine(std::move(engine), [](transport::EngineFacts& facts) {
+          facts.name = "sockets";
+          facts.address = "127.0.0.1";
+          facts.sends_in_background = true;
+        }) {}
 };
 
 /// Trains one group, with servers where the job has some, and returns what each worker ends with.
