@@ -39,10 +39,10 @@ std::string describe(const WorkerFailure& failure) {
   }
   const std::string log = failure.log.empty() ? "" : fmt::format("; log: {}", failure.log);
   const std::string step =
-      failure.role == "worker" ? fmt::format(", after step {}", failure.step) : "";
+      failure.role == cluster::kWorkerRole ? fmt::format(", after step {}", failure.step) : "";
   const std::string host = failure.host.empty() ? "" : " on " + failure.host;
-  return fmt::format("{} {} (pid {}{}{}){} {}{}", failure.role, failure.rank, failure.pid, host,
-                     step, failure.signal != 0 ? "" : ":", cause, log);
+  return fmt::format("{} (pid {}{}{}){} {}{}", cluster::task_name(failure.role, failure.rank),
+                     failure.pid, host, step, failure.signal != 0 ? "" : ":", cause, log);
 }
 
 bool is_hopeless(const WorkerFailure& failure) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "cluster/task_name.h"
 
 // The loss of a task, from its description to what follows from it:
 //
@@ -28,7 +29,7 @@ inline constexpr int kExitRetry = 138;  ///< Trying again may help.
 
 /// How one task ended that did not end well.
 struct WorkerFailure {
-  std::string role = "worker";  ///< Or "server".
+  std::string role = cluster::kWorkerRole;
   int rank = 0;                 ///< Among those of its role.
   std::int64_t pid = 0;
   std::string host = {};

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "cluster/task_name.h"
 #include "launch/groups.h"
 #include "launch/patience.h"
 #include "launch/stragglers.h"
@@ -229,8 +230,8 @@ class Launcher {
       const auto note = [&](const char* role, int number) {
         launch_.status.happened("ended", {{"role", role}, {"number", number}, {"pid", end.pid}});
       };
-      for (const int worker : end.plan.ranks) note("worker", worker);
-      for (const int server : end.plan.servers) note("server", server);
+      for (const int worker : end.plan.ranks) note(cluster::kWorkerRole, worker);
+      for (const int server : end.plan.servers) note(cluster::kServerRole, server);
     }
     launch_.status.write_tasks(groups_.view(), tasks_.list(groups_.view()));
   }

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "cluster/host_id.h"
+#include "cluster/task_name.h"
 
 namespace cohort::launch {
 namespace {
@@ -107,7 +108,7 @@ std::vector<Tasks::End> Tasks::reap() {
       told.done = told.done && is_done(slot);
       if (ended_well(slot)) continue;
       WorkerFailure failure = describe_end(slot, end);
-      failure.role = "server";
+      failure.role = cluster::kServerRole;
       failure.rank = server;
       told.failures.push_back(std::move(failure));
     }
@@ -210,10 +211,10 @@ std::vector<RunStatus::Task> Tasks::list(const cluster::View& view) const {
     if (!options_.processes.is_running(index)) continue;
     const std::int64_t pid = options_.processes.pid(index);
     for (const int worker : tasks_[index].plan.ranks) {
-      all.push_back({.role = "worker", .number = worker, .rank = view.rank_of(worker), .pid = pid});
+      all.push_back({.role = cluster::kWorkerRole, .number = worker, .rank = view.rank_of(worker), .pid = pid});
     }
     for (const int server : tasks_[index].plan.servers) {
-      all.push_back({.role = "server", .number = server, .rank = {}, .pid = pid});
+      all.push_back({.role = cluster::kServerRole, .number = server, .rank = {}, .pid = pid});
     }
   }
   return all;

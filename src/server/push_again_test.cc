@@ -69,7 +69,7 @@ class TwoServers {
   }
 
   Shard& shard(int server) { return *shards_[static_cast<std::size_t>(server)]; }
-  const PushCounts& counts(int server) { return shard(server).counts(); }
+  const cluster::PushCounts& counts(int server) { return shard(server).counts(); }
   cluster::WorkLeft left() const { return board_->left(); }
 
  private:

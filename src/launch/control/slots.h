@@ -11,8 +11,8 @@
 
 #include "base/activity.h"
 #include "base/phases.h"
+#include "cluster/server_report.h"
 #include "launch/control/piece_losses.h"
-#include "server/memory/push_ledger.h"
 
 // The reports of the control channel (control_block.h): what each task says of itself, in a slot
 // that it alone writes while it runs. Before a task is started, and after it was lost, the slot is
@@ -125,15 +125,10 @@ struct WorkerSlot : TaskSlot {
 };
 
 /// What a parameter server reports.
-struct ServerReport {
-  std::uint64_t version = 0;
-  server::PushCounts counts;
-};
-
 struct ServerSlot : TaskSlot {
   TaskIdentity task;
   /// Defined once `state` is done. Where the servers' memory outlives them it knows better.
-  ServerReport report;
+  cluster::ServerReport report;
 };
 
 }  // namespace cohort::launch

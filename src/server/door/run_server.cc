@@ -138,13 +138,13 @@ class Server {
                                                                 .door = memory_.path()}));
   }
 
-  ServerResult run() {
+  cluster::ServerReport run() {
     try {
       serve();
     } catch (const ServerLost& lost) {
       log_warn("server {} ends with its group: {}", options_.server, lost.error.what());
     }
-    ServerResult result;
+    cluster::ServerReport result;
     if (const Shard* shard = desk_.shard()) {
       result.counts = shard->counts();
       result.version = shard->version();
@@ -241,7 +241,7 @@ class Server {
 
 }  // namespace
 
-ServerResult run_server(const ServerOptions& options, cluster::Store& store) {
+cluster::ServerReport run_server(const ServerOptions& options, cluster::Store& store) {
   return Server(options, store).run();
 }
 

@@ -151,12 +151,12 @@ TEST(ShardMemory, CountsAreWholeOverThoseThatAKilledServerHalfWrote) {
 }
 
 TEST(PushCounts, BecomeOthersWhicheverHaveMorePlacesInUse) {
-  PushCounts few, many;
+  cluster::PushCounts few, many;
   for (const std::uint64_t staleness : {0, 1, 1}) few.count_staleness(staleness);
   for (const std::uint64_t staleness : {0, 5, 129, 1000}) many.count_staleness(staleness);
   many.missing = many.duplicates = many.fingerprint = 3;
-  PushCounts counts;
-  for (const PushCounts* other : {&few, &many, &few}) {
+  cluster::PushCounts counts;
+  for (const cluster::PushCounts* other : {&few, &many, &few}) {
     counts.become(*other);
     EXPECT_EQ(counts.histogram(), other->histogram());
     EXPECT_EQ(counts.staleness_max, other->staleness_max);

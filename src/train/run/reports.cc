@@ -100,12 +100,12 @@ void fill_from_workers(Summary& summary, const launch::ControlBlock& control) {
   if (samples_per_second > 0) summary.samples_per_second = samples_per_second;
 }
 
-StalenessSummary summarize_staleness(std::span<const launch::ServerReport> servers) {
+StalenessSummary summarize_staleness(std::span<const cluster::ServerReport> servers) {
   StalenessSummary summary;
   double sum = 0;
   std::int64_t pushes = 0;
-  for (const launch::ServerReport& server : servers) {
-    const server::PushCounts& counts = server.counts;
+  for (const cluster::ServerReport& server : servers) {
+    const cluster::PushCounts& counts = server.counts;
     summary.applied += static_cast<std::int64_t>(counts.applied);
     summary.dropped += static_cast<std::int64_t>(counts.dropped);
     summary.duplicates += static_cast<std::int64_t>(counts.duplicates);
@@ -121,7 +121,7 @@ StalenessSummary summarize_staleness(std::span<const launch::ServerReport> serve
   return summary;
 }
 
-std::vector<ShardSummary> summarize_shards(std::span<const launch::ServerReport> servers) {
+std::vector<ShardSummary> summarize_shards(std::span<const cluster::ServerReport> servers) {
   std::vector<ShardSummary> all;
   for (const auto& [version, counts] : servers) {
     all.push_back({.server = static_cast<int>(all.size()),
@@ -136,7 +136,7 @@ std::vector<ShardSummary> summarize_shards(std::span<const launch::ServerReport>
 }
 
 void fill_from_servers(Summary& summary, std::span<const launch::ServerSlot> servers,
-                       std::vector<launch::ServerReport> reports) {
+                       std::vector<cluster::ServerReport> reports) {
   if (servers.empty()) return;
   if (reports.empty()) {
     for (const launch::ServerSlot& server : servers) reports.push_back(server.report);

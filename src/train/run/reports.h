@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "cluster/server_report.h"
 #include "cluster/store.h"
 #include "launch/control/control_block.h"
 #include "launch/launch.h"
@@ -36,7 +37,7 @@ void fill_from_workers(Summary& summary, const launch::ControlBlock& control);
 /// Staleness, counts per shard and a line per server. `reports`: what the servers' memory says,
 /// where it outlives them; empty: what is in their slots counts.
 void fill_from_servers(Summary& summary, std::span<const launch::ServerSlot> servers,
-                       std::vector<launch::ServerReport> reports);
+                       std::vector<cluster::ServerReport> reports);
 
 /// Status and exit code, failures and restarts. "completed" where the chief has saved the end,
 /// whatever happened to workers afterwards; otherwise "interrupted" or "failed".
@@ -44,9 +45,9 @@ void set_status(Summary& summary, const launch::LaunchResult& result,
                 const launch::ControlBlock& control);
 
 /// The staleness of the pushes to all servers together.
-StalenessSummary summarize_staleness(std::span<const launch::ServerReport> servers);
+StalenessSummary summarize_staleness(std::span<const cluster::ServerReport> servers);
 
 /// What each of them has counted.
-std::vector<ShardSummary> summarize_shards(std::span<const launch::ServerReport> servers);
+std::vector<ShardSummary> summarize_shards(std::span<const cluster::ServerReport> servers);
 
 }  // namespace cohort::training

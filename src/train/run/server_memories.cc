@@ -24,10 +24,10 @@ std::vector<std::span<std::byte>> ServerMemories::spans_of(
   return spans;
 }
 
-std::vector<launch::ServerReport> ServerMemories::reports() {
+std::vector<cluster::ServerReport> ServerMemories::reports() {
   // What a worker left on some servers only is else found when the next group is formed.
   if (rules_.consistency != server::ShardRules::Consistency::sync) settle();
-  std::vector<launch::ServerReport> all;
+  std::vector<cluster::ServerReport> all;
   for (const std::span<std::byte> memory : spans()) {
     const auto shard = server::ShardMemory::find(memory);
     if (!shard) return {};

@@ -207,8 +207,7 @@ void serve(const WorkerRun& run, const launch::ProcessPlan& plan, const ServerPl
   if (!plan.remote) options.appear = kLongestWork;  // They may have large models to make.
   options.give_up = [&] { return run.control.servers_shall_end(plan.generation); };
   log_info("server {} serves the {} workers of group {}", server, plan.world, plan.generation);
-  const server::ServerResult result = server::run_server(options, *group);
-  launch::ServerReport report{.version = result.version, .counts = result.counts};
+  cluster::ServerReport report = server::run_server(options, *group);
   // Servers of earlier groups have counted too; memory that lasts has it.
   if (options.memory.empty()) report.counts.add(slot.report.counts);
   slot.report = report;
