@@ -6,7 +6,6 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "compression/float_bits.h"
-#include "compression/matrix_kernels.h"
 
 namespace cohort::compression {
 namespace {

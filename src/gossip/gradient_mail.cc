@@ -1,4 +1,4 @@
-#include "gossip/gradient_mail.h"
+#include "gossip/mail.h"
 
 #include <algorithm>
 

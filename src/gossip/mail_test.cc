@@ -11,8 +11,7 @@
 #include "base/random.h"
 #include "gossip/boxes/boxes_test_support.h"
 #include "gossip/boxes/peer_boxes.h"
-#include "gossip/gradient_mail.h"
-#include "gossip/parameter_mail.h"
+#include "gossip/mail.h"
 
 namespace cohort::gossip {
 namespace {

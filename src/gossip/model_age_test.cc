@@ -15,7 +15,7 @@
 
 #include "base/random.h"
 #include "gossip/boxes/boxes_test_support.h"
-#include "gossip/parameter_mail.h"
+#include "gossip/mail.h"
 
 namespace cohort::gossip {
 namespace {

@@ -1,4 +1,3 @@
-#include "gossip/parameter_mail.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,7 @@
 
 #include "collective/sum_kernel.h"
 #include "compression/error_feedback.h"
-#include "gossip/gradient_mail.h"
+#include "gossip/mail.h"
 #include "optimizer/optimizer.h"
 #include "strategy/compressed_gradients.h"
 #include "strategy/gossip/gossip_worker.h"
@@ -26,9 +26,9 @@ namespace {
 /// a sum of n pieces is n / parts of a step.
 ///
 /// *Untold* or *leftover* is what a codec has left out, and what waits here because a peer has not
-/// taken what came before (gossip/gradient_mail.h). It is
-/// in this worker's model and not in theirs, so it is saved and carried (kUntoldGradients), and
-/// told by the next group; at the end finish_mail() puts it into the average.
+/// taken what came before (gossip/mail.h). It is in this worker's model and not in theirs, so it is
+/// saved and carried (kUntoldGradients), and told by the next group; at the end finish_mail() puts
+/// it into the average.
 class GradientGossip : public GossipWorker {
  public:
   explicit GradientGossip(const StrategyContext& context)

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "gossip/model_age.h"
-#include "gossip/parameter_mail.h"
+#include "gossip/mail.h"
 #include "strategy/gossip/gossip_worker.h"
 #include "strategy/make_strategy.h"
 #include "strategy/own_memory_forms.h"
@@ -11,8 +11,7 @@ namespace cohort::strategy {
 namespace {
 
 /// Parameters travel, merged by push-sum. Every model has a *weight*, of which a message takes a
-/// part along, and an *age*, how many steps are in it (gossip/parameter_mail.h,
-/// gossip/model_age.h).
+/// part along, and an *age*, how many steps are in it (gossip/mail.h, gossip/model_age.h).
 ///
 /// A turn: merge what has arrived; make a step, as long as it takes to bring this model to the age
 /// it should have with this piece; send to the neighbours of the topology that are due. In the
