@@ -30,7 +30,7 @@ inline constexpr int kExitRetry = 138;  ///< Trying again may help.
 /// How one task ended that did not end well.
 struct WorkerFailure {
   std::string role = cluster::kWorkerRole;
-  int rank = 0;                 ///< Among those of its role.
+  int rank = 0;  ///< Among those of its role.
   std::int64_t pid = 0;
   std::string host = {};
   std::int64_t step = 0;  ///< Steps it had done; only of workers.

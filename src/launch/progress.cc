@@ -51,7 +51,7 @@ void Progress::say(const std::string& text) {
 }
 
 void Progress::tick(std::size_t live_workers) {
-  const WorkerSlot& chief = control_.slot(control_.chief());
+  const WorkerCard& chief = control_.card(control_.chief());
   const std::int64_t step = chief.step.load();
   if (style_ == Style::quiet || Clock::now() < next_ || step == shown_step_ || step == 0) return;
   shown_step_ = step;
@@ -71,7 +71,7 @@ void Progress::show(const std::string& text) {
 }
 
 std::string Progress::line(std::size_t live_workers) const {
-  const WorkerSlot& chief = control_.slot(control_.chief());
+  const WorkerCard& chief = control_.card(control_.chief());
   const auto step = static_cast<double>(chief.step.load());
   const auto total = static_cast<double>(control_.total_steps());
   const auto done = step - static_cast<double>(control_.first_step());
@@ -84,7 +84,7 @@ std::string Progress::line(std::size_t live_workers) const {
 }
 
 std::string Progress::json(std::size_t live_workers) const {
-  const WorkerSlot& chief = control_.slot(control_.chief());
+  const WorkerCard& chief = control_.card(control_.chief());
   const double staleness = chief.staleness.load();
   return nlohmann::ordered_json{{"step", chief.step.load()},
                                 {"total_steps", control_.total_steps()},

@@ -47,14 +47,14 @@ cluster::View RegroupingSeat::first() {
 }
 
 cluster::View RegroupingSeat::next(std::int64_t after, std::int64_t step) {
-  slot_.ready_step.store(step);
-  slot_.state.store(WorkerState::paused);
+  card_.ready_step.store(step);
+  card_.state.store(WorkerState::paused);
   return wait_for(after + 1);
 }
 
 cluster::View RegroupingSeat::wait_for(std::int64_t generation) {
   for (;;) {
-    slot_.awaited_generation.store(generation);
+    card_.awaited_generation.store(generation);
     // The launcher has its reasons to wait, and takes this process along when it dies.
     const auto view = control_.view().wait_for(generation, Deadline::in(10s));
     if (!view) continue;
@@ -65,7 +65,7 @@ cluster::View RegroupingSeat::wait_for(std::int64_t generation) {
 }
 
 Seat::Group RegroupingSeat::join(const cluster::View& view, Deadline deadline) {
-  slot_.awaited_generation.store(0);
+  card_.awaited_generation.store(0);
   Group group;
   group.store = group_store(store_, control_, view.generation);
   group.watched = true;

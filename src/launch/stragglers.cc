@@ -32,12 +32,12 @@ struct Wait {
   bool waits() const { return what != WaitFor::nothing; }
 };
 
-Wait wait_of(const WorkerSlot& slot) {
+Wait wait_of(const WorkerCard& card) {
   Wait wait;
-  wait.what = slot.activity.waiting.load(std::memory_order_acquire);
-  if (wait.waits()) wait.since = slot.activity.since.load(std::memory_order_relaxed);
-  wait.index = slot.activity.index.load(std::memory_order_relaxed);
-  wait.step = slot.step.load(std::memory_order_relaxed);
+  wait.what = card.activity.waiting.load(std::memory_order_acquire);
+  if (wait.waits()) wait.since = card.activity.since.load(std::memory_order_relaxed);
+  wait.index = card.activity.index.load(std::memory_order_relaxed);
+  wait.step = card.step.load(std::memory_order_relaxed);
   return wait;
 }
 
@@ -59,7 +59,7 @@ std::string busy_with(const ControlBlock& control, const cluster::View& view,
   std::string text;
   for (const int rank : ranks) {
     const int worker = view.workers[static_cast<std::size_t>(rank)];
-    const BusyWith what = control.slot(worker).activity.working.load(std::memory_order_acquire);
+    const BusyWith what = control.card(worker).activity.working.load(std::memory_order_acquire);
     if (what != BusyWith::nothing) text += fmt::format("; rank {} is {}", rank, words_of(what));
   }
   return text;
@@ -70,7 +70,7 @@ std::string busy_with(const ControlBlock& control, const cluster::View& view,
 std::optional<std::string> StallReport::look(const ControlBlock& control, const cluster::View& view,
                                              Clock::time_point now) {
   std::vector<Wait> waits;
-  for (const int worker : view.workers) waits.push_back(wait_of(control.slot(worker)));
+  for (const int worker : view.workers) waits.push_back(wait_of(control.card(worker)));
   Wait longest;
   for (const Wait& wait : waits) {
     if (wait.waits() && (!longest.waits() || wait.since < longest.since)) longest = wait;
@@ -109,10 +109,10 @@ std::string describe(const SlowWorker& slow) {
 
 std::vector<std::string> SlowReport::look(const ControlBlock& control) {
   std::vector<double> seconds;
-  for (const WorkerSlot& slot : control.slots()) {
-    const bool settled = slot.state.load() == WorkerState::training &&
-                         slot.step.load(std::memory_order_relaxed) >= kSettledStep;
-    seconds.push_back(settled ? slot.step_seconds.load(std::memory_order_relaxed) : 0);
+  for (const WorkerCard& card : control.cards()) {
+    const bool settled = card.state.load() == WorkerState::training &&
+                         card.step.load(std::memory_order_relaxed) >= kSettledStep;
+    seconds.push_back(settled ? card.step_seconds.load(std::memory_order_relaxed) : 0);
   }
   std::vector<std::string> words;
   for (const SlowWorker& slow : slow_workers(seconds)) {

@@ -38,7 +38,8 @@ void push_ones(ServerClient& client, int times) {
   }
 }
 
-std::future<cluster::ServerReport> serve(const cluster::StoreServer& store, const ServerOptions& options) {
+std::future<cluster::ServerReport> serve(const cluster::StoreServer& store,
+                                         const ServerOptions& options) {
   return std::async(std::launch::async, [&store, options] {
     cluster::TcpStore mine("127.0.0.1", store.port(), Deadline::in(kTestTimeout));
     return run_server(options, mine);

@@ -30,12 +30,12 @@ Session::Session(WorkerLife& life, const cluster::View& view, launch::Seat::Grou
   const bool pushed_again = start != nullptr && !start->unanswered.empty();
   if (pushed_again && life_.rows_under_way > 0) life_.count_rows();
   life_.rows_under_way = 0;
-  loop_.emplace(LoopParts{.life = life_,
-                          .view = view_,
-                          .engine = group.engine->name(),
-                          .model = *model_,
-                          .strategy = *strategy_,
-                          .stepper = stepper_});
+  loop_.emplace(LoopContext{.life = life_,
+                            .view = view_,
+                            .engine = group.engine->name(),
+                            .model = *model_,
+                            .strategy = *strategy_,
+                            .stepper = stepper_});
   log_info("rank {} of {}: {}", group.engine->rank(), view_.world(), strategy_->report().words);
 }
 
@@ -65,7 +65,7 @@ strategy::StrategyContext Session::strategy_context(const launch::Seat::Group& g
           .store = *group.store,
           .optimizer = *optimizer_,
           .phases = life_.phases,
-          .activity = &life_.slot.activity,
+          .activity = &life_.card.activity,
           .options = job.strategy,
           .optimizer_options = job.train.optimizer,
           .start = start,

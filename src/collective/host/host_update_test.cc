@@ -161,7 +161,8 @@ class MortalOptimizer : public optimizer::Optimizer {
 };
 
 constexpr std::uint64_t kNumber = 5;
-constexpr std::size_t kHostFloats = 60'000;  // Two blocks for each of two ranks, one of them shorter.
+constexpr std::size_t kHostFloats =
+    60'000;  // Two blocks for each of two ranks, one of them shorter.
 constexpr optimizer::UpdateScalars kScalars = {.lr = 0.1, .step = 3, .gradient_scale = 0.5};
 
 /// The ranks of one host: parameters, momentum and each rank's gradients, all of them random.
@@ -216,9 +217,9 @@ class Host {
       optimizer_.live(halves == 1 ? 0 : MortalOptimizer::kForEver);
       halves -= 2;
       try {
-        update.apply(block, summed ? gradients(rank).subspan(block.begin, block.size())
-                                   : update.sum(block),
-                     kScalars);
+        update.apply(
+            block, summed ? gradients(rank).subspan(block.begin, block.size()) : update.sum(block),
+            kScalars);
       } catch (const Death&) {
       }
     });

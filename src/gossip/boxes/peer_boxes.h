@@ -118,7 +118,7 @@ std::unique_ptr<PeerBoxes> make_shared_boxes(const PeerBoxesOptions& options,
 std::unique_ptr<PeerBoxes> make_remote_boxes(const PeerBoxesOptions& options,
                                              transport::Engine& engine, cluster::Store& store);
 
-struct SettleOptions {
+struct MeetingOptions {
   std::string key;  ///< In the store; another one each time.
   int world = 1;
   Deadline deadline;
@@ -132,7 +132,7 @@ struct SettleOptions {
 /// everybody takes once more. A worker that finds a peer lost makes the count negative, so that all
 /// others give up with the same words at once. Throws Error(peer_lost) when a peer is gone,
 /// Error(timeout) when not all have come before the deadline.
-void settle(PeerBoxes& boxes, cluster::Store& store, const SettleOptions& options,
-            const std::function<void()>& take_arrived);
+void come_together(PeerBoxes& boxes, cluster::Store& store, const MeetingOptions& options,
+                   const std::function<void()>& take_arrived);
 
 }  // namespace cohort::gossip

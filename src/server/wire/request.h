@@ -196,7 +196,7 @@ struct Request {
 /// until the next request to that server.
 struct Reply {
   ReplyHeader header = {};
-  std::uint64_t pulled_bytes = 0;   ///< That a pull costs on the wire, whichever way it went.
+  std::uint64_t pulled_bytes = 0;    ///< That a pull costs on the wire, whichever way it went.
   std::span<const float> rows = {};  ///< Of all rows wanted, in their order.
   /// What followed in the message: by gRPC what was pulled, dense floats or a message of the codec;
   /// of other kinds what RequestKind says.

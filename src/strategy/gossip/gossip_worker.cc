@@ -135,7 +135,7 @@ void GossipWorker::meet() {
   const std::string meeting = fmt::format("gossip/meeting/{}", meetings_++);
   {
     const PhaseSpan span(context_.phases, Phase::wait);
-    gossip::settle(
+    gossip::come_together(
         *boxes_, context_.store,
         {.key = meeting, .world = sums_.world(), .deadline = context_.timeout.deadline()},
         [this] { take_arrived(); });

@@ -70,7 +70,7 @@ class OwnModel {
 ///
 ///   next_work()      claims a piece
 ///   finish_step()    take_turn(): update, send, take what has arrived; then the piece is done
-///   meet()           1. no more claims; settle(): take what arrives until nobody sends any more
+///   meet()           1. no more claims; come_together(): take what arrives until nobody sends any more
 ///                    2. finish_mail(): what was never told to others gets into the average as well
 ///                    3. average_models(): the sum of all models by their shares, then agree():
 ///                       all workers use it, or none does where one was lost before it had it

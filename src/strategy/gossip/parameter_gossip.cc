@@ -1,8 +1,8 @@
 #include <array>
 #include <cmath>
 
-#include "gossip/model_age.h"
 #include "gossip/mail.h"
+#include "gossip/model_age.h"
 #include "strategy/gossip/gossip_worker.h"
 #include "strategy/make_strategy.h"
 #include "strategy/own_memory_forms.h"

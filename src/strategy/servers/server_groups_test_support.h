@@ -8,7 +8,7 @@
 
 #include "server/door/run_server.h"
 #include "server/memory/lasting_memory.h"
-#include "server/shard/settle_shards.h"
+#include "server/shard/reconcile_shards.h"
 #include "strategy/servers/server_rule.h"
 #include "strategy/word_group_test_support.h"
 #include "transport/engine_test_support.h"
@@ -26,10 +26,10 @@ class ServerHouse {
   }
 
   /// Before the servers of a group start, when there are none.
-  void settle() {
+  void reconcile() {
     std::vector<std::span<std::byte>> memories;
     for (const server::LastingMemory& memory : memories_) memories.push_back(memory.bytes());
-    if (!memories.empty()) server::settle_shards(memories, options(0, GroupRun()).rules);
+    if (!memories.empty()) server::reconcile_shards(memories, options(0, GroupRun()).rules);
   }
 
   server::ServerOptions options(int server, const GroupRun& run) const {
@@ -42,7 +42,7 @@ class ServerHouse {
 
   /// Servers of a group; they end with it.
   std::vector<std::jthread> serve(const GroupRun& run, cluster::Store& store) {
-    settle();
+    reconcile();
     std::vector<std::jthread> threads;
     for (int server = 0; server < job_.cluster.servers; ++server) {
       threads.emplace_back([options = options(server, run), &store] {

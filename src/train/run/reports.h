@@ -13,9 +13,9 @@
 
 // What tasks report at their end, and how a Summary is made of it in the launcher:
 //
-//   a worker of this launcher ──► its slot in the control block ──────────────────────┐
-//   a worker of another one ──► the store ──► the chief, into that worker's slot here ─┼─► Summary
-//   a server ──► its slot, or memory that outlives it (server_memories.h) ────────────┘
+//   a worker of this launcher ──► its card in the control block ──────────────────────┐
+//   a worker of another one ──► the store ──► the chief, onto that worker's card here ─┼─► Summary
+//   a server ──► its card, or memory that outlives it (server_memories.h) ────────────┘
 //
 // Where several launchers run one job each has a summary; only that of rank 0 has everybody's
 // numbers.
@@ -26,7 +26,7 @@ namespace cohort::training {
 /// that one summary has them all.
 void send_report(cluster::Store& store, int rank, const launch::WorkerResult& result);
 
-/// In the chief: fills the slots of all other ranks. Ranks that do not report in time stay as they
+/// In the chief: fills the cards of all other ranks. Ranks that do not report in time stay as they
 /// are, with a warning.
 void collect_reports(cluster::Store& store, launch::ControlBlock& control, Deadline deadline);
 
@@ -35,8 +35,8 @@ void collect_reports(cluster::Store& store, launch::ControlBlock& control, Deadl
 void fill_from_workers(Summary& summary, const launch::ControlBlock& control);
 
 /// Staleness, counts per shard and a line per server. `reports`: what the servers' memory says,
-/// where it outlives them; empty: what is in their slots counts.
-void fill_from_servers(Summary& summary, std::span<const launch::ServerSlot> servers,
+/// where it outlives them; empty: what is on their cards counts.
+void fill_from_servers(Summary& summary, std::span<const launch::ServerCard> servers,
                        std::vector<cluster::ServerReport> reports);
 
 /// Status and exit code, failures and restarts. "completed" where the chief has saved the end,

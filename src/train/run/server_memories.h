@@ -30,7 +30,7 @@ class ServerMemories {
 
   /// While no server runs: makes them fit to go on together. Returns the servers whose memory was
   /// lost, and which go on from their copies.
-  std::vector<int> settle();
+  std::vector<int> reconcile();
 
   /// What the servers have counted, also those that died; once none of them runs any more. Empty
   /// where there is no such memory, or no model in it.

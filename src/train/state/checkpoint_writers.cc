@@ -89,7 +89,7 @@ void ChiefCheckpoints::take_over() {
   saved_at_ = Clock::now();
 }
 
-void ChiefCheckpoints::settle() {
+void ChiefCheckpoints::wait_until_written() {
   if (!writer_.wait(Deadline::in(kLongestWork))) {
     fail(ErrorCode::timeout, "the checkpoint of step {} is still being written after {} minutes",
          snapshot_.state().step,
@@ -100,7 +100,7 @@ void ChiefCheckpoints::settle() {
 
 void ChiefCheckpoints::fill_snapshot(const CheckpointPlace& place, Model& model, const Fill& fill,
                                      checkpoint::OtherParts others) {
-  settle();
+  wait_until_written();
   others_ = std::move(others);
   fill(snapshot_.state());
   snapshot_.describe(model, job_, place);
@@ -155,12 +155,12 @@ checkpoint::CheckpointContent::File WorkerParts::file_of(const checkpoint::Joint
 
 void WorkerParts::save_now(const checkpoint::JointCheckpoint& joint, int rank, Model& model,
                            const Fill& fill) {
-  settle();
+  wait_until_written();
   save(joint, rank, model, fill);
-  settle();
+  wait_until_written();
 }
 
-void WorkerParts::settle() {
+void WorkerParts::wait_until_written() {
   writer_.wait(Deadline::in(kLongestWork));
   report_finished();
 }

@@ -148,8 +148,8 @@ class ComposedTransport : public Transport {
 class ComposedEngine : public Engine {
  public:
   /// Both know all ranks; `inside` sends only to those of this host.
-  ComposedEngine(const EngineOptions& options, const Peers& peers, std::unique_ptr<cluster::Store> store,
-                 Deadline deadline)
+  ComposedEngine(const EngineOptions& options, const Peers& peers,
+                 std::unique_ptr<cluster::Store> store, Deadline deadline)
       : Engine({.name = "shm+gloo",
                 .rank = options.rank,
                 .hosts = peers.hosts,
