@@ -20,7 +20,7 @@ namespace {
 class ParameterGossip : public GossipWorker {
  public:
   explicit ParameterGossip(const StrategyContext& context)
-      : GossipWorker(context),
+      : GossipWorker(context, context.options.topology + " neighbours"),
         mail_(mail_options(gossip::topology_named(context.options.topology)), model_.parameters()) {
     make_boxes(gossip::topology_named(context.options.topology), mail_.message_bytes());
     mail_.set_age(age_at_start(context.start));
@@ -47,19 +47,17 @@ class ParameterGossip : public GossipWorker {
   }
 
   std::optional<double> distance() const override { return mail_.distance(); }
-  std::string receivers() const override { return context_.options.topology + " neighbours"; }
 
   void take_arrived() override { mail_.merge(*boxes_, model_.parameters()); }
   void finish_mail() override {
     last_weight_ = mail_.weight();
     mail_.reset_weight();
   }
-  double weight() const override { return last_weight_; }
-  double age() const override { return mail_.age(); }
+  Standing standing() const override { return {.weight = last_weight_, .age = mail_.age()}; }
   void set_age(double age) override { mail_.set_age(age); }
 
   tensor::OwnMemory own_memory() const override {
-    return {.meaning = std::string(kModelAge), .doubles = {age()}};
+    return {.meaning = std::string(kModelAge), .doubles = {mail_.age()}};
   }
 
  private:
