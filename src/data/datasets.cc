@@ -113,6 +113,8 @@ void check_validation_fraction(double fraction) {
 }
 
 // Both parts ascend, so validation samples are looked at in the order of the file.
+// Which samples are set aside is drawn by the seed, from an order that no epoch has. They stay the
+// same whatever the batch, the strategy and the number of workers, and when the job is resumed.
 Split split_samples(const std::string& source, std::int64_t samples, double fraction,
                     std::uint64_t seed) {
   check_validation_fraction(fraction);

@@ -19,6 +19,8 @@ GradientMail::GradientMail(const MailOptions& options)
   message_bytes_ = decoder_->max_bytes();
 }
 
+// A lost peer's lane is emptied, and stays so: there is nobody left to tell, and what was in it is
+// in this worker's model and in the other peers'.
 void GradientMail::send(PeerBoxes& boxes, std::span<const float> gradients, double rate) {
   last_rate_ = rate;
   for (auto& [peer, lane] : lanes_) {
@@ -66,6 +68,8 @@ Pieces GradientMail::add_leftovers(std::span<float> sum) const {
   return pieces;
 }
 
+// Of gradients that a codec has left out nobody can say how many pieces they are of, a part of
+// every piece was told; they count as one.
 Pieces GradientMail::leftover_pieces() const {
   Pieces pieces;
   for (const auto& [peer, lane] : lanes_) pieces += lane.unsent_pieces;

@@ -32,6 +32,8 @@ struct Wait {
   bool waits() const { return what != WaitFor::nothing; }
 };
 
+// A card is read while its worker writes it. `waiting` is stored last where a wait begins, and the
+// rest is only words for people: a step or an index of a moment before does no harm.
 Wait wait_of(const WorkerCard& card) {
   Wait wait;
   wait.what = card.activity.waiting.load(std::memory_order_acquire);
@@ -67,6 +69,9 @@ std::string busy_with(const ControlBlock& control, const cluster::View& view,
 
 }  // namespace
 
+// The longest wait stands for all: the others most often wait for the same worker, some of them
+// because that one holds up whom they wait for. It is named by when it began, so that one and the
+// same wait is told of again only every ten seconds, and a new one as soon as it is long enough.
 std::optional<std::string> StallReport::look(const ControlBlock& control, const cluster::View& view,
                                              Clock::time_point now) {
   std::vector<Wait> waits;
@@ -89,6 +94,8 @@ std::optional<std::string> StallReport::look(const ControlBlock& control, const 
                      busy_with(control, view, ranks));
 }
 
+// Twice the median and not the mean: one worker that is very slow would raise the mean so far that
+// it was not slow any more.
 std::vector<SlowWorker> slow_workers(std::span<const double> step_seconds) {
   std::vector<double> known;
   std::ranges::copy_if(step_seconds, std::back_inserter(known), [](double s) { return s > 0; });

@@ -71,6 +71,15 @@ void StepLog::hand_in(std::int64_t steps_done) {
   if (shared_) life_.card.held_step.store(steps_done);
 }
 
+// In lockstep one worker knows the loss of a step, because the votes were summed: it is the chief,
+// who writes it at once. Where steps are handed out in pieces nobody does. Then (`shared_`) every
+// worker leaves the losses of its pieces in its queue in the control block, and the chief puts them
+// together, and may log a step once no worker can still bring a piece of it:
+//
+//   worker   holds the step (held_step) ── makes its piece ── puts its loss ── holds the next
+//   chief    looks who holds what ── takes what is in the queues ── logs what is complete
+//
+// In this order on both sides: who is seen to hold nothing of a step has put what it had of it.
 void StepLog::step_done(const Step& step) {
   life_.rate.step_done(traits_.lockstep ? step.global_rows : step.rows);
   const bool due = is_due(step.steps_done);

@@ -35,6 +35,10 @@ Hits count_hits(const torch::Tensor& output, const torch::Tensor& target) {
   return {static_cast<double>(right), static_cast<double>(target.numel())};
 }
 
+// Sums and not means: shares of the set add up over the workers to those of the whole set, however
+// it was cut. A loss is the mean over the rows of its batch, so it counts by these; predictions may
+// be more than rows, where a row is a sequence. In training mode again afterwards: batch norm and
+// dropout must not learn from, or disturb, what is only looked at.
 ValidationSums evaluate(Model& model, data::EvaluationBatches& batches, const LossFunction& loss) {
   torch::NoGradGuard no_grad;
   model.train(false);
@@ -60,6 +64,9 @@ ValidationResult result_of(const ValidationSums& sums) {
   return {ratio(sums.loss, sums.samples), ratio(sums.right, sums.predictions)};
 }
 
+// A group that follows another one may begin at the very end of an epoch: some workers have looked
+// at the validation set by then and others not, or have never heard of it, being new. All of them
+// agree on whether that epoch is done with, since validating is something that all do together.
 void EpochValidation::begin(const cluster::View& view, std::int64_t steps) {
   WorkerLife& life = context_.life;
   const std::int64_t epochs = epochs_at(steps);
@@ -96,6 +103,8 @@ void EpochValidation::at_end(std::int64_t steps) {
   if (context_.life.run.job.train.validate != "never") run(steps, ValidationPart::own_share);
 }
 
+// The time of it counts as no step's: the rate of a run is that of training. The launcher is told,
+// so that it does not take a worker that validates for one that is stuck.
 void EpochValidation::run(std::int64_t steps, ValidationPart part) {
   const StepRate::Pause pause(context_.life.rate);
   context_.life.card.state.store(launch::WorkerState::validating);

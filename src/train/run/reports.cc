@@ -43,6 +43,9 @@ void send_report(cluster::Store& store, int rank, const launch::WorkerResult& re
                                   .dump());
 }
 
+// In the launcher of rank 0: what workers of other launchers have sent comes onto their cards, as
+// if they had filled them in themselves. One that does not report, or reports something else, is
+// left out of the summary; the training is done by then, and does not fail by it.
 void collect_reports(cluster::Store& store, launch::ControlBlock& control, Deadline deadline) {
   for (int rank = 1; rank < static_cast<int>(control.cards().size()); ++rank) {
     try {
@@ -66,6 +69,9 @@ void collect_reports(cluster::Store& store, launch::ControlBlock& control, Deadl
   }
 }
 
+// Counts are added up, over all workers that ever were; what is one and the same for all (steps,
+// losses) is the chief's. The mean of the phases is over those who made steps. A worker that was
+// sent away, because fewer were wanted, has trained, but its speed is not the run's any more.
 void fill_from_workers(Summary& summary, const launch::ControlBlock& control) {
   const auto cards = control.cards();
   const launch::WorkerCard& chief_card = control.card(control.chief());
@@ -148,6 +154,9 @@ void fill_from_servers(Summary& summary, std::span<const launch::ServerCard> ser
   }
 }
 
+// How the run ended, in this order: somebody has trained to the end and nothing failed for good; it
+// was asked to stop; it failed; another launcher's was asked to stop. Who asked politely and can go
+// on from a checkpoint is told to try again (138).
 void set_status(Summary& summary, const launch::LaunchResult& result,
                 const launch::ControlBlock& control) {
   summary.status = "completed";
