@@ -31,6 +31,10 @@ void Groups::finished(int worker) {
   if (control_.card(worker).finished.load()) trained_ = true;
 }
 
+// A loss of a worker that was in no group, or of a server that had ended its service, changes
+// nobody's group. Otherwise those who wait for the lost one in the store, because the group was
+// just forming, are told at once that it is broken; those who wait at a barrier find out by
+// themselves.
 void Groups::lost(const ProcessPlan& plan) {
   if (!lost_at_) lost_at_ = Clock::now();
   lost_in_view_ = true;
@@ -77,6 +81,15 @@ ProcessPlan Groups::plan_of(int worker) const {
           .place = {worker % workers, workers}};
 }
 
+// In every round of the launcher's loop, and the whole way from one group to the next; each part
+// does nothing where it is not its turn:
+//
+//   a reason (a loss, a newcomer, fewer wanted)  ──▶  ask_for_pause: the group leaves its steps
+//   everybody has paused, or was ended for it    ──▶  members_.next(): who goes on, if enough are
+//                                                     there
+//   where there are servers                      ──▶  the old ones end, their memories are
+//                                                     reconciled, new ones start
+//   all is there                                 ──▶  publish: those who wait read who they are
 void Groups::go_on() {
   note_ready_workers();
   end_absent();

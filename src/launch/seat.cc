@@ -52,6 +52,9 @@ cluster::View RegroupingSeat::next(std::int64_t after, std::int64_t step) {
   return wait_for(after + 1);
 }
 
+// A worker may wait for a group that forms without it, since it was not ready when the launcher
+// decided: then it waits for the one after. Only a view without workers, or being sent away, ends
+// this; a launcher that dies takes its workers along.
 cluster::View RegroupingSeat::wait_for(std::int64_t generation) {
   for (;;) {
     card_.awaited_generation.store(generation);

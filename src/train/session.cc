@@ -11,6 +11,9 @@
 
 namespace cohort::training {
 
+// All workers of a group make theirs at the same time, and in the same order: model, then strategy
+// (which meets the others), then stepper and loop. What throws in here ends this group and not the
+// worker, which comes to the next with the state it still has.
 Session::Session(WorkerLife& life, const cluster::View& view, launch::Seat::Group& group,
                  const tensor::TrainingState* start)
     : life_(life),
