@@ -56,6 +56,9 @@ bool save_model(const std::filesystem::path& run_dir, Model& model, const Traine
       {{"step", std::to_string(trained_by.step)}, {"job", trained_by.job.name}});
 }
 
+// A worker has this duty for as long as it is rank 0 of a group. The log and the checkpoints are
+// the worker's own and outlive the group: a chief that stays chief goes on with them, and one that
+// is not any more lets go of both, so that the new chief finds the files free.
 ChiefDuty::ChiefDuty(const Context& context, std::int64_t step)
     : context_(context),
       on_(context.view.rank_of(context.life.worker) == 0 && !context.life.run.run_dir.empty()) {
