@@ -181,6 +181,9 @@ bool reap_some(std::vector<Child>& children, const Deadline& deadline) {
 
 }  // namespace
 
+// The programs of one contender: all start at once, each on its core, in a process group of its
+// own, with its output in memory. When one fails the others are ended, since they may be waiting
+// for it; when all is over nothing of them is left, whatever they have started themselves.
 Finished run_together(const ProgramGroup& group) {
   const auto deadline = Deadline::in_seconds(group.timeout_seconds);
   std::optional<PrivateNetwork> network;

@@ -12,6 +12,7 @@ namespace cohort::cluster {
 /// server; it is known by its role and its number among those of that role, which it keeps in all
 /// groups. (The chief is a worker, too: who it is changes from group to group.)
 
+/// The roles, as they stand in files: other programs rely on them, and they stay as they are.
 inline constexpr const char* kWorkerRole = "worker";
 inline constexpr const char* kServerRole = "server";
 

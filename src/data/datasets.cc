@@ -71,6 +71,8 @@ Batch ByteImages::gather(std::span<const std::int64_t> indices) const {
 }
 
 // Indices are checked before anything is written: a wrong one leaves the batch as it was.
+// Pixels stay bytes in memory, a quarter of their size as floats, and become floats on their way
+// into the batch, by the scaling that the model was told of.
 void ByteImages::gather_into(std::span<const std::int64_t> indices, Batch& into) const {
   check_indices(indices, size());
   fit_buffer(into.input, indices.size(), pixels_.sizes().slice(1), torch::kFloat32);

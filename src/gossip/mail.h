@@ -129,6 +129,9 @@ class ParameterMail {
   std::span<const std::uint32_t> chosen_indices_;
 };
 
+/// The other kind. Gradients must all arrive, once each, where a model may be replaced by a newer
+/// one: so nothing is ever replaced here, and everything that could not be sent yet is kept.
+///
 /// One worker's gradients on their way to all its neighbours, and theirs to it. None is lost: what
 /// a peer has not taken yet is added up, in its box where floats travel as they are, otherwise (and
 /// while the peer is just reading) on this side; what a codec left out goes with the next message.

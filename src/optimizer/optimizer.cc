@@ -268,6 +268,8 @@ std::vector<OptimizerRow> optimizer_table() {
   return {optimizer_rows().begin(), optimizer_rows().end()};
 }
 
+// For whoever gets gradients that have been through a velocity already. Weight decay went through
+// it as well, and was summed up 1/(1 - momentum) times by it; applied directly it must be as large.
 OptimizerOptions without_momentum(OptimizerOptions options) {
   options.weight_decay /= 1 - options.momentum;
   options.momentum = 0;

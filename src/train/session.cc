@@ -94,6 +94,8 @@ void Session::carry(tensor::TrainingState& state) {
   save_apart(*model_, state);
 }
 
+// Once. For the others this worker is gone from here on: nobody waits for it any more. Model and
+// strategy live on until there is a next session, since the state may still be carried from them.
 void Session::leave() noexcept {
   if (std::exchange(left_, true)) return;
   try {

@@ -160,6 +160,8 @@ std::int64_t total_steps(const TrainOptions& train, std::int64_t samples) {
       train.epochs, samples, train.batch, data::kMostSteps);
 }
 
+// Whatever a job's own functions, torch or the library throw becomes an Error here, with a code by
+// which the launcher decides whether another process would fare better.
 Error current_error() {
   try {
     throw;

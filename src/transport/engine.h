@@ -92,6 +92,8 @@ class Engine {
   EngineFacts facts_;
 };
 
+/// What it takes to make one. Rank and world are those of the group of workers; the same on all
+/// ranks but for `rank` and `address`.
 struct EngineOptions {
   /// Or one of engine_table.h. Threads of one process use an InprocHub.
   std::string name = "auto";

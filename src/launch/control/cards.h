@@ -98,6 +98,10 @@ struct TaskCard {
 };
 
 /// What a worker reports; by its number, which it keeps in all groups.
+///
+/// The process that takes the place of a lost one has its number, and so its card. What is told of
+/// both together (samples, peak memory) goes on there; what is of one process begins anew (see
+/// Tasks::clear_cards).
 struct WorkerCard : TaskCard {
   /// The group it waits for, having left the one before or being new; 0: none. With it, the steps
   /// its model has seen, or -1 where it has no state.

@@ -8,6 +8,7 @@
 
 namespace cohort::server {
 
+/// What the servers of a run have after it, as the one who starts them needs to know it.
 struct ReconciledShards {
   bool have_model = false;
   std::uint64_t version = 0;          ///< The smallest of the servers'.

@@ -146,6 +146,7 @@ class GossipWorker : public Strategy, private WorkSource {
   std::unique_ptr<gossip::PeerBoxes> boxes_;
 
  private:
+  /// What is agreed on before models are averaged.
   struct PlaceInMean {
     double share;  ///< Of this worker's model.
     double age;    ///< Of the mean.

@@ -62,6 +62,9 @@ ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& 
   return {.optimizer = optimizer::without_momentum(own), .worker_momentum = worker_momentum(own)};
 }
 
+// All that a server is told of a job, in one place: a server knows rules, sizes and a board, and
+// nothing of strategies. Of a group it serves the numbers of that group; the parts of a step's
+// batch stay those of the job, so that a step is as long with fewer workers as with all.
 server::ServerOptions server_options(const Job& job, int server, const ServedGroup& group) {
   const StrategyOptions& strategy = job.strategy;
   const int parts = parts_of(job, group.workers);

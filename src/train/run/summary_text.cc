@@ -22,6 +22,8 @@ using SummaryJson = nlohmann::ordered_json;
 template <class S, class T>
 concept AnyOf = std::same_as<std::remove_const_t<S>, T>;
 
+// `field(key, value)` is called for each; by whom it is called decides which way it goes. A field
+// that is added to a summary gets a line here, and comes through both ways.
 void for_each_field(AnyOf<StalenessSummary> auto& staleness, auto&& field) {
   field("mean", staleness.mean);
   field("max", staleness.max);
