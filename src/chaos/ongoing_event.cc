@@ -67,6 +67,9 @@ Victim planted_victim(const FaultEvent& event, const ClusterSize& size) {
           .words = words_of(event.fault)};
 }
 
+// Chosen when the event begins, among those who run then: which process has a role, or is chief,
+// may have changed since the schedule was drawn, and the same `pick` must mean somebody in every
+// repetition.
 std::vector<Victim> victims_of(const FaultEvent& event, const ClusterSize& size,
                                const std::vector<SeenTask>& tasks) {
   if (event.fault == Fault::meanwhile) {

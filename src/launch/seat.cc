@@ -67,6 +67,8 @@ cluster::View RegroupingSeat::wait_for(std::int64_t generation) {
   }
 }
 
+// Everything of a group is made anew for it: a store under the group's own keys, in which waiting
+// ends when the launcher declares the group broken, and an engine whose ranks are the view's.
 Seat::Group RegroupingSeat::join(const cluster::View& view, Deadline deadline) {
   card_.awaited_generation.store(0);
   Group group;
