@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "cluster/task_name.h"
 
 namespace cohort::training {
 namespace {
@@ -97,7 +98,7 @@ void fill_from_workers(Summary& summary, const launch::ControlBlock& control) {
           result.phase_seconds[phase] / std::max(counted, 1.0);
     }
     const bool is_chief = static_cast<int>(rank) == control.chief();
-    TaskSummary task = task_summary(is_chief ? "chief" : "worker", rank, result.task);
+    TaskSummary task = task_summary(is_chief ? "chief" : cluster::kWorkerRole, rank, result.task);
     task.steps = result.own_steps;
     task.step_seconds = result.step_seconds;
     task.wait_seconds = result.phase_seconds[static_cast<std::size_t>(Phase::wait)];
@@ -150,7 +151,7 @@ void fill_from_servers(Summary& summary, std::span<const launch::ServerCard> ser
   summary.staleness = summarize_staleness(reports);
   summary.shards = summarize_shards(reports);
   for (std::size_t i = 0; i < servers.size(); ++i) {
-    summary.tasks.push_back(task_summary("server", i, servers[i].task));
+    summary.tasks.push_back(task_summary(cluster::kServerRole, i, servers[i].task));
   }
 }
 
