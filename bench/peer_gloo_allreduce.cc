@@ -21,7 +21,7 @@
 #include <memory>
 #include <vector>
 
-#include "bench/own_process.h"
+#include "bench/measured_process.h"
 #include "bench/timing.h"
 
 namespace {

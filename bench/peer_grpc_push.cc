@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/own_process.h"
+#include "bench/measured_process.h"
 #include "bench/timing.h"
 #include "push.grpc.pb.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "bench/own_process.h"
+#include "bench/measured_process.h"
 #include "bench/timing.h"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <string>
 
-#include "bench/own_process.h"
+#include "bench/measured_process.h"
 #include "networks.h"
 
 /// The training loop a user of LibTorch writes by hand, and what it measures of itself: SGD with

@@ -77,10 +77,10 @@ class Run {
  private:
   friend Run start(const Job& job, const StartOptions& options);
   friend Summary train(const Job& job, const RunOptions& options);
-  struct Parts;
-  explicit Run(std::unique_ptr<Parts> parts);
+  struct State;
+  explicit Run(std::unique_ptr<State> state);
 
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<State> state_;
 };
 
 /// Starts to train `job` and returns at once. There may be any number of runs at a time, each with

@@ -133,6 +133,9 @@ void convert_text(const data::TextInput&, const Numbers&, const formats::RowPlac
   fail(ErrorCode::invalid, "{}: the model takes text, not numbers", place.text());
 }
 
+// A row is refused by its number, and for what is wrong with it: who scores a million rows must
+// find the one that is not as the others. Nothing is guessed: a missing field, one too many, a
+// pixel of 255.5 are errors, since a model answers to any numbers whatever.
 /// Chooses among all of these by what the data was; `input` is the row's place in the batch.
 template <class Row>
 void convert_row(const data::Preprocessing& preprocessing, const tensor::DataSpec& spec,
@@ -182,6 +185,9 @@ torch::Tensor input_of(const data::Preprocessing& preprocessing, const tensor::D
 }
 
 // A model that predicts one value may leave out the dimension of the outputs.
+// From a model's numbers to what a user is told. Of text (three dimensions) it is the output at the
+// last place that counts: what comes next. Scores are shares that add up to 1; which class is the
+// best is decided before they are rounded.
 std::vector<Prediction> describe_output(const torch::Tensor& output, std::int64_t outputs,
                                         const std::vector<std::string>& class_names) {
   const torch::NoGradGuard no_grad;

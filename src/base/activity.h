@@ -8,7 +8,7 @@
 namespace cohort {
 
 /// What a worker stands still for or is busy with, where others can see it. Every worker has one
-/// Activity in memory that it shares with its launcher (launch/control/slots.h). The worker writes
+/// Activity in memory that it shares with its launcher (launch/control/cards.h). The worker writes
 /// it, by Waiting and Working below; the launcher clears it when the worker is gone, and reads it
 /// when steps stop coming: it then says who waits for what since when, and has patience with who is
 /// busy. Everything in it is a number of fixed meaning, because the reader is another process.

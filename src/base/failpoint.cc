@@ -78,6 +78,7 @@ void add_failpoint(const std::string& item) {
 
 }  // namespace
 
+// Passings are counted by all threads together, and exactly one of them is the N-th.
 void failpoint(const char* name) {
   if (!any_set.load(std::memory_order_relaxed)) return;
   for (Failpoint& point : failpoints()) {

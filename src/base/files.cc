@@ -176,6 +176,8 @@ AtomicFile::~AtomicFile() {
   if (fd_) ::unlink(temporary_.c_str());
 }
 
+// First the bytes, then the name, then the folder that has the name: whenever the machine stops,
+// the old content or the new one is there, and after this returned the new one.
 void AtomicFile::commit(Sync sync) {
   if (sync == Sync::yes && ::fsync(fd_.get()) != 0) fail_errno("cannot sync " + path_.string());
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {

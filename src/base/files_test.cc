@@ -1,3 +1,6 @@
+// Files as they are, and as somebody could have made them to do harm: FIFOs, devices, links, a disk
+// that is full. What is written appears as a whole or not at all, and what fails names its path.
+
 #include "base/files.h"
 
 #include <fcntl.h>

@@ -59,6 +59,9 @@ std::uint64_t address_limit() {
 
 }  // namespace
 
+// The least of three: what the machine has left, what the control group may have at all, and what
+// is left of the address space. A guess, and an early one: nobody keeps others from taking it
+// first. It is for refusing what cannot fit with a sentence, instead of being killed for it later.
 std::uint64_t memory_room() {
   return std::min({machine_limit(), cgroup_limit(), address_limit()});
 }

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/benchmark.h"
-#include "bench/own_process.h"
+#include "bench/measured_process.h"
 #include "bench/peers.h"
 #include "bench/results.h"
 #include "bench/timing.h"
@@ -50,7 +50,7 @@ std::vector<Reading> read_sums(const Measurement& run) {
 Contender own(const std::string& name, const std::string& label) {
   const auto group = [name](const Case& one_case) {
     const auto words = joined({"sum", name, std::to_string(one_case.workers)}, one_case.words);
-    return ProgramGroup{{own_worker(words)}};
+    return ProgramGroup{{cohort_worker(words)}};
   };
   return {name, label, group};
 }
@@ -74,7 +74,7 @@ Contender gloo(const std::string& program, const PeerSetting& setting, bool quic
     const Program ranks{joined({program, std::to_string(one_case.workers)},
                                plan_words(sizes, &TimedSize::repeats_by_socket)),
                         setting.environment, -1};
-    return ProgramGroup{{ranks}, setting.own_network};
+    return ProgramGroup{{ranks}, setting.private_network};
   };
   return {"gloo", "Gloo" + setting.suffix, group};
 }

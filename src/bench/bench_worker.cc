@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 #include "base/names.h"
-#include "bench/own_process.h"
+#include "bench/measured_process.h"
 
 namespace cohort::bench {
 

@@ -174,6 +174,9 @@ void write_json(const std::string& path, const Benchmark& benchmark, const Bench
 
 }  // namespace
 
+// Rounds of everybody instead of everybody's rounds: in each, every contender runs every case once,
+// beginning with another one every time, so that a machine that gets slower or faster meanwhile is
+// unfair to nobody. The first contender is the reference, and only its failure fails the benchmark.
 int run_benchmark(Benchmark benchmark, const BenchOptions& wanted) {
   BenchOptions options = wanted;
   check(options);

@@ -31,7 +31,7 @@ Metric rate_of(const std::string& network) {
 /// are seconds apart. Its measurement has a reading for each kind of stretch.
 Contender cohort_itself() {
   const auto group = [](const Case& one_case) {
-    ProgramGroup alone{{own_worker(joined({"training"}, one_case.words))}};
+    ProgramGroup alone{{cohort_worker(joined({"training"}, one_case.words))}};
     alone.timeout_seconds = 600;
     return alone;
   };

@@ -206,6 +206,8 @@ bool is_wanted(const Contestant& contestant, const std::vector<std::string>& onl
 
 }  // namespace
 
+// The table is written after all have run, and has a row for each, failed ones too: one that is
+// missing would look as if it had not been tried.
 int compare_strategies(const StrategiesOptions& options) {
   if (std::filesystem::exists(options.folder)) {
     fail(ErrorCode::invalid, "the folder {} exists already; name another one with --out",

@@ -21,7 +21,7 @@ ProgramVariables with_one_thread(ProgramVariables variables) {
   return variables;
 }
 
-std::filesystem::path own_binary() {
+std::filesystem::path this_binary() {
   return std::filesystem::read_symlink("/proc/self/exe");
 }
 
@@ -47,7 +47,7 @@ const PeerSetting& tuned() {
 }
 
 std::optional<std::string> peer_program(const std::string& name) {
-  const auto path = own_binary().parent_path() / "bench" / name;
+  const auto path = this_binary().parent_path() / "bench" / name;
   if (!std::filesystem::exists(path)) return std::nullopt;
   return path.string();
 }
@@ -78,8 +78,8 @@ Program under_mpirun(int ranks, const std::string& program, const std::vector<st
           -1};
 }
 
-Program own_worker(const std::vector<std::string>& words) {
-  return {joined({own_binary(), "bench", "worker"}, words), kOneThread, -1};
+Program cohort_worker(const std::vector<std::string>& words) {
+  return {joined({this_binary(), "bench", "worker"}, words), kOneThread, -1};
 }
 
 std::vector<std::string> joined(std::vector<std::string> first,

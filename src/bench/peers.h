@@ -12,7 +12,7 @@ namespace cohort::bench {
 
 /// Where `cohort bench` finds the programs it runs, and with which settings.
 ///
-///   setting        own_worker()    as installed       tuned
+///   setting        cohort_worker()    as installed       tuned
 ///   threads        1               1                  1
 ///   cores          one a worker    one a worker       one a worker    (gRPC as installed: all)
 ///   kernels        Cohort's        the library's own  Cohort's
@@ -26,7 +26,7 @@ namespace cohort::bench {
 struct PeerSetting {
   std::string suffix;  ///< Of its label.
   ProgramVariables environment;
-  bool own_network = false;
+  bool private_network = false;
 
   bool is_tuned() const { return !suffix.empty(); }
 };
@@ -57,7 +57,7 @@ std::optional<Python> python_with_torch(const std::string& wanted = "");
 Program under_mpirun(int ranks, const std::string& program, const std::vector<std::string>& words);
 
 /// This command as `cohort bench worker WORDS...`.
-Program own_worker(const std::vector<std::string>& words);
+Program cohort_worker(const std::vector<std::string>& words);
 
 /// Words said one after the other.
 std::vector<std::string> joined(std::vector<std::string> first,

@@ -21,7 +21,7 @@
 #include "base/deadline.h"
 #include "base/fail.h"
 #include "base/unique_fd.h"
-#include "bench/own_process.h"
+#include "bench/measured_process.h"
 
 namespace cohort::bench {
 namespace {
@@ -58,9 +58,9 @@ std::string last_line(const std::string& text) {
 /// what was started there stays there. The default congestion control of many machines, bbr, is
 /// slow on loopback, and only a namespace can choose another for programs that do not ask. A
 /// machine that forbids it changes nothing.
-class OwnNetwork {
+class PrivateNetwork {
  public:
-  OwnNetwork() : old_(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) {
+  PrivateNetwork() : old_(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) {
     if (!old_ || unshare(CLONE_NEWNET) != 0) return;
     entered_ = true;
     if (!loopback_up()) {
@@ -71,9 +71,9 @@ class OwnNetwork {
     if (control) [[maybe_unused]]
       const auto written = write(control.get(), "reno", 4);
   }
-  ~OwnNetwork() { leave(); }
-  OwnNetwork(const OwnNetwork&) = delete;
-  OwnNetwork& operator=(const OwnNetwork&) = delete;
+  ~PrivateNetwork() { leave(); }
+  PrivateNetwork(const PrivateNetwork&) = delete;
+  PrivateNetwork& operator=(const PrivateNetwork&) = delete;
 
  private:
   static bool loopback_up() {
@@ -181,10 +181,13 @@ bool reap_some(std::vector<Child>& children, const Deadline& deadline) {
 
 }  // namespace
 
+// The programs of one contender: all start at once, each on its core, in a process group of its
+// own, with its output in memory. When one fails the others are ended, since they may be waiting
+// for it; when all is over nothing of them is left, whatever they have started themselves.
 Finished run_together(const ProgramGroup& group) {
   const auto deadline = Deadline::in_seconds(group.timeout_seconds);
-  std::optional<OwnNetwork> network;
-  if (group.own_network) network.emplace();
+  std::optional<PrivateNetwork> network;
+  if (group.private_network) network.emplace();
   Finished finished;
   finished.started_at = seconds_now();
   std::vector<Child> children;

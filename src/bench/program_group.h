@@ -27,7 +27,7 @@ struct Program {
 /// Programs that are started at the same time and talk to each other or not.
 struct ProgramGroup {
   std::vector<Program> programs;
-  bool own_network =
+  bool private_network =
       false;  ///< A loopback of their own with TCP `reno`, where the machine allows it.
   double timeout_seconds = 120;
 };

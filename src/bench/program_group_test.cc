@@ -8,7 +8,7 @@
 
 #include "base/deadline.h"
 #include "base/files.h"
-#include "bench/own_process.h"
+#include "bench/measured_process.h"
 
 /// The programs are shell scripts.
 
@@ -75,7 +75,7 @@ TEST(RunTogether, OnlyTheGroupEntersItsOwnNetwork) {
   const auto network = [] { return std::filesystem::read_symlink("/proc/self/ns/net").string(); };
   const std::string before = network();
   ProgramGroup group{{shell("readlink /proc/self/ns/net"), shell("readlink /proc/self/ns/net")}};
-  group.own_network = true;
+  group.private_network = true;
   const Finished finished = run_together(group);
   ASSERT_TRUE(finished.succeeded) << finished.problem;
   EXPECT_EQ(finished.outputs[0], finished.outputs[1]);

@@ -48,11 +48,11 @@ std::vector<Reading> read_timings(const Measurement& run) {
 }
 
 /// Cohort by shared memory, or as if its servers were on another host.
-Contender own_server(const std::string& way, const std::string& label, bool quick) {
+Contender cohort_server(const std::string& way, const std::string& label, bool quick) {
   const auto repeats = way == "memory" ? &TimedSize::repeats : &TimedSize::repeats_by_socket;
   const auto group = [way, quick, repeats](const Case& one_case) {
     return ProgramGroup{
-        {own_worker(joined(joined({"ps", way}, one_case.words), call_words(quick, repeats)))}};
+        {cohort_worker(joined(joined({"ps", way}, one_case.words), call_words(quick, repeats)))}};
   };
   return {.name = way, .label = label, .group = group, .own = way == "memory"};
 }
@@ -65,7 +65,7 @@ Contender grpc(const std::string& program, const PeerSetting& setting, bool quic
     const Program all{joined(joined({program, pinned}, one_case.words),
                              call_words(quick, &TimedSize::repeats_by_socket)),
                       setting.environment, -1};
-    return ProgramGroup{{all}, setting.own_network};
+    return ProgramGroup{{all}, setting.private_network};
   };
   return {"grpc", "gRPC unary calls" + setting.suffix, group};
 }
@@ -84,9 +84,9 @@ Benchmark ps_benchmark(const BenchOptions& options) {
                                  {std::to_string(workers), std::to_string(servers)}});
     }
   }
-  benchmark.contenders.push_back(own_server("memory", "Cohort", quick));
+  benchmark.contenders.push_back(cohort_server("memory", "Cohort", quick));
   benchmark.contenders.push_back(
-      own_server("remote", "Cohort, as if the server were remote", quick));
+      cohort_server("remote", "Cohort, as if the server were remote", quick));
   if (const auto program = peer_program("peer_grpc_push")) {
     benchmark.contenders.push_back(grpc(*program, as_installed(), quick));
     benchmark.contenders.push_back(grpc(*program, tuned(), quick));

@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/names.h"
 #include "bench/bench_worker.h"
-#include "bench/own_process.h"
+#include "bench/measured_process.h"
 #include "bench/timing.h"
 #include "cluster/socket_store.h"
 #include "os/memory.h"

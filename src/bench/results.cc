@@ -108,6 +108,9 @@ Spread Results::spread(const Metric& metric, const std::string& contender) const
   return spread_of(values);
 }
 
+// Round by round, and only rounds that both have: the machine's speed changes from round to round,
+// and a ratio within one round has little of that in it. The median of these ratios is what is
+// reported, never the ratio of the medians.
 std::optional<Spread> Results::ratio(const Metric& metric, const std::string& better,
                                      const std::string& than) const {
   const Series* a = find(metric, better);

@@ -9,7 +9,7 @@
 #include "base/names.h"
 #include "base/vectorize.h"
 #include "bench/bench_worker.h"
-#include "bench/own_process.h"
+#include "bench/measured_process.h"
 #include "bench/timing.h"
 #include "collective/host/host_reduction.h"
 #include "os/memory.h"

@@ -5,7 +5,7 @@
 
 #include "base/fail.h"
 #include "bench/benchmark.h"
-#include "bench/own_process.h"
+#include "bench/measured_process.h"
 #include "bench/peers.h"
 
 namespace cohort::bench {
@@ -85,8 +85,8 @@ std::vector<Reading> read_training(const Measurement& run) {
 Contender cohort_training() {
   const auto group = [](const Case& one_case) {
     auto worker =
-        own_worker(joined({"training", one_case.words[0], std::to_string(one_case.workers)},
-                          {one_case.words.begin() + 1, one_case.words.end()}));
+        cohort_worker(joined({"training", one_case.words[0], std::to_string(one_case.workers)},
+                             {one_case.words.begin() + 1, one_case.words.end()}));
     if (one_case.workers == 1) worker.core = allowed_cores().front();
     return ProgramGroup{{worker}};
   };
@@ -105,7 +105,7 @@ bool several_workers(const Case& one_case) {
 Contender distributed_data_parallel(const std::string& python, const std::string& script,
                                     const PeerSetting& setting) {
   const auto group = [=](const Case& one_case) {
-    ProgramGroup ranks{{}, setting.own_network};
+    ProgramGroup ranks{{}, setting.private_network};
     const std::string port = std::to_string(free_port());
     for (int rank = 0; rank < one_case.workers; ++rank) {
       Program program{joined({python, script}, one_case.words), setting.environment, -1};

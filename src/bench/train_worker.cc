@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "base/names.h"
 #include "bench/bench_worker.h"
-#include "bench/own_process.h"
+#include "bench/measured_process.h"
 #include "bench/timing.h"
 #include "os/memory.h"
 

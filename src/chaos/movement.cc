@@ -65,6 +65,10 @@ std::vector<float> weights_of(const std::filesystem::path& model) {
 
 }  // namespace
 
+// Training without gradients: all samples are 0, so the only thing that moves a weight is its
+// decay, by the same factor with every step. How many steps a model has moved by can then be read
+// from two files of weights, to a fraction of a step, whatever the strategy did with them in
+// between.
 double steps_between(const std::vector<float>& before, const std::vector<float>& after,
                      double factor) {
   if (before.size() != after.size()) {

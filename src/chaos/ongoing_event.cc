@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cluster/task_name.h"
+
 namespace cohort::chaos {
 namespace {
 
@@ -30,7 +32,7 @@ Victim choose_victim(TaskRole role, const FaultEvent& event, const std::vector<S
   std::vector<SeenTask> others;
   for (const SeenTask& task : tasks) {
     if (but && is_same(task, *but)) continue;
-    const bool fits = role == TaskRole::server  ? task.role == "server"
+    const bool fits = role == TaskRole::server  ? task.role == cluster::kServerRole
                       : role == TaskRole::chief ? task.rank == 0
                                                 : task.rank.value_or(0) > 0;
     (fits ? candidates : others).push_back(task);
@@ -49,7 +51,8 @@ Victim choose_victim(TaskRole role, const FaultEvent& event, const std::vector<S
 std::string victim_names(const std::vector<Victim>& victims) {
   std::string names;
   for (const Victim& victim : victims) {
-    names += fmt::format("{}{} {}", names.empty() ? "" : " and ", victim.role, victim.number);
+    if (!names.empty()) names += " and ";
+    names += cluster::task_name(victim.role, victim.number);
   }
   return names;
 }
@@ -64,6 +67,9 @@ Victim planted_victim(const FaultEvent& event, const ClusterSize& size) {
           .words = words_of(event.fault)};
 }
 
+// Chosen when the event begins, among those who run then: which process has a role, or is chief,
+// may have changed since the schedule was drawn, and the same `pick` must mean somebody in every
+// repetition.
 std::vector<Victim> victims_of(const FaultEvent& event, const ClusterSize& size,
                                const std::vector<SeenTask>& tasks) {
   if (event.fault == Fault::meanwhile) {

@@ -17,7 +17,7 @@ namespace cohort::chaos {
 
 /// One of those an event is done to.
 struct Victim {
-  std::string role;  ///< Of the task, as files of the run say it: "worker", "server".
+  std::string role;  ///< Of the task, as files of the run say it; see cluster/task_name.h.
   int number = 0;
   pid_t pid = 0;           ///< 0: not known, as that of a task that crashes by itself.
   std::string words = {};  ///< That the cause of its loss must have.

@@ -88,6 +88,8 @@ Json json_of(const EventResult& result) {
   return all;
 }
 
+// chaos.json has all that a person needs to look into one round alone: the folder of its run, the
+// faults as `--faults` takes them, the ends of the logs where something was wrong.
 Json json_of(const RoundResult& round) {
   Json events = Json::array();
   for (const EventResult& event : round.events) events.push_back(json_of(event));

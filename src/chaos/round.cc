@@ -14,6 +14,7 @@
 #include "chaos/movement.h"
 #include "chaos/ongoing_event.h"
 #include "chaos/watch/disturbed_run.h"
+#include "cluster/task_name.h"
 
 namespace cohort::chaos {
 namespace {
@@ -84,7 +85,7 @@ class Round {
   bool is_whole() const {
     const auto ranked = std::ranges::count_if(
         watch_.tasks(), [](const SeenTask& task) { return task.rank.has_value(); });
-    const auto servers = std::ranges::count(watch_.tasks(), "server", &SeenTask::role);
+    const auto servers = std::ranges::count(watch_.tasks(), cluster::kServerRole, &SeenTask::role);
     return ranked == size_.workers && servers == size_.servers;
   }
 

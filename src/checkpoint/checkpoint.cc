@@ -13,6 +13,8 @@ constexpr std::uint64_t kMostStateBytes = 64 << 20;
 
 }  // namespace
 
+// Straight from the caller's memory to the file, with the checksum on the way: the values are read
+// once, and not copied.
 std::unique_ptr<CheckedFile> write_checked(const std::filesystem::path& folder,
                                            const CheckpointContent::File& file) {
   auto out = std::make_unique<CheckedFile>(folder, file.name);

@@ -44,7 +44,7 @@ namespace cohort::checkpoint {
 /// A reader takes the latest step whose files all are as their manifest says. It needs neither
 /// LATEST, which is for people and scripts, nor a lock.
 ///
-/// manifest.h has the checksums, new_folder.h the names, checkpoint_parts.h the parts of others,
+/// checkpoint.h has the checksums, new_folder.h the names, checkpoint_parts.h the parts of others,
 /// background_writer.h the thread on which it usually happens.
 
 /// What the folder of a checkpoint is called: step-0000001234.

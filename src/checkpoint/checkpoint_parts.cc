@@ -68,6 +68,10 @@ std::optional<Manifest> report_in(const fs::path& folder, int task) {
 
 }  // namespace
 
+// Files are the whole conversation: tasks may be on different hosts that share the folder and
+// nothing else. A part is on the disk before its report says so, and a report comes into being as a
+// whole; so whoever reads one may rely on it. A task that cannot write its part says why (a
+// refusal), as long as there is a folder to say it in.
 void write_part(const JointCheckpoint& joint, int task,
                 std::span<const CheckpointContent::File> files) {
   const fs::path folder = meeting_folder(joint);
@@ -89,6 +93,8 @@ void refuse_part(const JointCheckpoint& joint, int task, const std::string& why)
   write_file_atomically(refusal_of(meeting_folder(joint), task), why, Sync::no);
 }
 
+// One task after the other, in any order of their coming: all of them are needed. The reports go
+// when all are there, since they are not files of the checkpoint.
 std::vector<Manifest::File> take_reports(const fs::path& folder, const OtherParts& others,
                                          const std::function<bool()>& is_gone) {
   const Deadline deadline = Deadline::in(others.patience);

@@ -1,4 +1,4 @@
-#include "checkpoint/manifest.h"
+#include "checkpoint/checkpoint.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -29,6 +29,10 @@ void read_all(InputFile& file, std::span<std::byte> into) {
 }
 
 /// Leaves the file where its values begin.
+// A file may be anybody's. So the order is: how long the header says it is, against the file's size
+// and what is allowed; the header's shape; of every tensor its type, its shape and that its place
+// fits them; that all places together are the rest of the file, once; what the caller expects. Only
+// then is memory taken for values, and any of them read.
 Json read_header(InputFile& file, std::uint64_t most, std::uint64_t& values) {
   const std::string path = file.path().string();
   std::uint64_t length = 0;
@@ -159,6 +163,7 @@ SafetensorsSource::SafetensorsSource(const std::filesystem::path& path,
   if (expected.check) expected.check(tensors_);
 }
 
+// By position, and not from where the last read ended: several may read from one source at once.
 void SafetensorsSource::read(const StoredTensor& tensor, std::size_t from,
                              std::span<std::byte> into) const {
   std::uint64_t at = begin_ + tensor.begin + from;

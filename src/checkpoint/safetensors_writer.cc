@@ -81,6 +81,9 @@ std::string header_of(std::span<const TensorView* const> tensors,
 
 }  // namespace
 
+// The length of the header (8 bytes), the header (JSON, filled up with spaces so that values begin
+// at a multiple of 8), then the values of all tensors without a gap, straight from the caller's
+// memory.
 void write_safetensors(const ByteSink& sink, const std::filesystem::path& path,
                        std::span<const TensorView> tensors, const SafetensorsMetadata& metadata) {
   check_tensors(path, tensors);

@@ -106,6 +106,9 @@ CheckpointContent::File shard_file(const std::string& name, std::span<const Tens
   return file;
 }
 
+// Reads headers only: every file's shards are added to the full tensors they are of, and when all
+// are known each full tensor must be there once, from its first value to its last. What is wrong is
+// then found before a training begins to load anything, and named by tensor and file.
 ShardedTensors::ShardedTensors(const Checkpoint& checkpoint, std::span<const std::string> files,
                                const SafetensorsExpectation& expected) {
   for (const std::string& file : files) {

@@ -43,6 +43,9 @@ bool Membership::wants_pause() const {
   return view_is_stale() && count(State::training) > 0;
 }
 
+// Who shall be rank 0 and the ranks after it. The chief's state is everybody's where one has none,
+// so whoever has come furthest comes first; among equals nobody changes place without need: the old
+// ranks in their order, then newcomers by their number.
 std::vector<int> Membership::in_order() const {
   std::vector<int> workers;
   for (const auto& [worker, member] : members_) {
@@ -64,6 +67,8 @@ std::vector<int> Membership::in_order() const {
   return workers;
 }
 
+// There is a next view when the one before is of no use any more, nobody trains in it, and enough
+// are ready. Who is ready and finds no room in it is forgotten: it was sent away, or will be.
 std::optional<View> Membership::next() {
   if (!view_is_stale() || count(State::training) > 0) return std::nullopt;
   const int ready = count(State::ready);

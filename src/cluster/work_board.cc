@@ -45,6 +45,10 @@ void check_options(const WorkBoard::Options& options) {
 
 }  // namespace
 
+// Pieces are numbered: step · parts + part. `next_` is the first number that was never handed out,
+// `again_` has those below it that were and came to nothing, ascending, of which the first `given_`
+// are on their way once more. So the whole of what is left is one number and a short list, which a
+// checkpoint has as it is (WorkLeft), whatever the order in which pieces were done.
 WorkLeft shortest(WorkLeft left) {
   const auto number = [&](const Claim& piece) { return piece.step * left.parts + piece.part; };
   while (!left.again.empty() && number(left.again.back()) == left.next - 1) {
@@ -75,6 +79,9 @@ Claim WorkBoard::next_piece() const {
           .part = static_cast<int>(next_ % options_.left.parts)};
 }
 
+// Who asks is free: whatever it was at counts for the bound no more. There is no end before
+// everybody has come to it, since a worker that is lost with its last piece leaves work for those
+// who wait.
 WorkBoard::Answer WorkBoard::claim(int number, Claim& claim) {
   Worker& mine = worker(number);
   mine.at.reset();
@@ -118,6 +125,9 @@ bool WorkBoard::has(const Claim& piece) const {
          piece.part < options_.left.parts;
 }
 
+// A worker that makes an unanswered push again says which pieces that push was of. The server's
+// board may be that of a checkpoint or a copy from before these were handed out: it learns of them
+// now, with all between, which then are still to be done.
 void WorkBoard::done_before(std::span<const Claim> pieces) {
   const std::int64_t parts = options_.left.parts;
   for (const Claim& piece : pieces) {
@@ -129,6 +139,8 @@ void WorkBoard::done_before(std::span<const Claim> pieces) {
   }
 }
 
+// Its pieces are the next to be handed out, before all new ones: where there is a bound, others may
+// have to wait until the oldest step is done.
 void WorkBoard::gone(int number) {
   Worker& lost = worker(number);
   for (Claim& piece : lost.taken) piece.taken_by = -1;

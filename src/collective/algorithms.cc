@@ -15,6 +15,9 @@ constexpr std::size_t kSmallCount = 8192;
 /// Up to this many ranks a rank can well serve all others at once.
 constexpr int kFewRanks = 8;
 
+// By the two things that a sum costs: messages, each of which has a price however short it is, and
+// bytes, of which a ring sends the fewest. Every rank picks for itself and must come to the same,
+// so it is a function of what all know: world, count, hosts.
 std::string_view pick_all_reduce(int world, std::size_t count) {
   if (count > kSmallCount) return "ring";
   return world <= kFewRanks ? "direct" : "tree";

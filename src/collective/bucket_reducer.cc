@@ -40,6 +40,15 @@ GradientBuckets GradientBuckets::of(std::span<const std::size_t> offsets, std::s
   return buckets;
 }
 
+// Two threads, where there is a background: the worker's says which parameters are ready, and waits
+// in the end; the other sums buckets, one at a time. They share three counts, under the mutex:
+//
+//   reduced_  ≤  released_  ≤  all buckets
+//      │            └ complete, and so are all before them
+//      └ summed: the first so many of the buffer's segments are what all ranks have
+//
+// The buffer itself needs no lock: a bucket is the worker's until it is released, then the other
+// thread's until it is reduced. `missing_` and `complete_` are the worker's alone.
 BucketReducer::BucketReducer(transport::Transport& transport, std::span<float> buffer,
                              GradientBuckets buckets, Options options)
     : buffer_(buffer),

@@ -22,6 +22,8 @@ void check_root(int root, int world) {
 
 }  // namespace
 
+// Each is one schedule, made by arithmetic, and its run. All ranks make the same call, and since a
+// schedule follows from rank, world and size alone, they never have to agree on anything first.
 void all_reduce(Executor& executor, Numbers buffer, const CollectiveOptions& options) {
   run(executor,
       all_reduce_schedule(options.algorithm, executor.rank(), executor.world(), buffer.size()),

@@ -28,6 +28,10 @@ std::size_t BlockCodec::max_bytes() const {
   return count_ / kBlock * block_bytes(kBlock) + (last > 0 ? block_bytes(last) : 0);
 }
 
+// A message is its blocks' messages one after the other, with nothing between them. Where each
+// begins follows from the number of floats alone, so a message says nothing that could lead out of
+// it: all that is checked is its whole length, and what valid_block() knows. That happens before
+// anything is written, so a broken message leaves the sum that it was to be added to as it was.
 std::size_t BlockCodec::encode(std::span<const float> values, std::span<std::byte> message) {
   check_count(kind_, values.size(), count_);
   std::byte* to = message.data();

@@ -40,6 +40,15 @@ ErrorFeedback::ErrorFeedback(std::unique_ptr<Codec> codec, std::size_t count, Op
       ahead_(options.momentum.nesterov ? count : 0),
       message_(codec_->max_bytes()) {}
 
+// A vector on its way into a message:
+//
+//   gradient ──▶ + momentum · velocity ──▶ + rest ──▶ codec ──▶ message
+//                 (kept: the velocity)      (kept: all that the message does not say)
+//
+// Where a codec chooses coordinates (top-k), those that were sent begin with no velocity again:
+// otherwise it would go on pushing what it has pushed already, while others still wait for their
+// turn. Both memories are in two copies, of before and after, so that a step that is dropped later
+// can be taken back (undo) without a copy of anything.
 std::span<const std::byte> ErrorFeedback::encode(std::span<const float> values) {
   std::span<const float> vector = values;
   if (!velocity_.empty()) {

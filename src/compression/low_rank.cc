@@ -6,7 +6,6 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "compression/float_bits.h"
-#include "compression/matrix_kernels.h"
 
 namespace cohort::compression {
 namespace {
@@ -26,6 +25,9 @@ void check_matrices(const CodecShape& shape) {
 
 }  // namespace
 
+// Cuts the vector into matrices that are worth their factors and what is between them. Factors of a
+// matrix have rank · (rows + columns) floats; where that is no less than the matrix has itself, it
+// travels plain, and more exactly.
 LowRank::LowRank(const CodecShape& shape, std::int64_t rank, std::uint64_t seed)
     : rank_(static_cast<std::size_t>(rank)), seed_(seed) {
   if (rank < 1) {
@@ -140,6 +142,8 @@ void LowRank::add_product(const Factors& factors, std::span<float> values) const
   }
 }
 
+// For error feedback: what is left of the values once the message has said its part. A gradient
+// that is not finite would leave a rest that never is again; it is dropped instead.
 void LowRank::subtract_product(const Factors& factors, std::span<float> values) const {
   std::vector<float> weights(rank_);
   for (const Factored& matrix : matrices_) {

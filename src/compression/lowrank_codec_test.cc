@@ -11,7 +11,6 @@
 #include "compression/codec.h"
 #include "compression/codec_test_support.h"
 #include "compression/low_rank.h"
-#include "compression/matrix_kernels.h"
 
 namespace cohort::compression {
 namespace {

@@ -1,4 +1,4 @@
-#include "compression/matrix_kernels.h"
+#include "compression/low_rank.h"
 
 #include <algorithm>
 #include <cmath>

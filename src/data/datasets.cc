@@ -71,6 +71,8 @@ Batch ByteImages::gather(std::span<const std::int64_t> indices) const {
 }
 
 // Indices are checked before anything is written: a wrong one leaves the batch as it was.
+// Pixels stay bytes in memory, a quarter of their size as floats, and become floats on their way
+// into the batch, by the scaling that the model was told of.
 void ByteImages::gather_into(std::span<const std::int64_t> indices, Batch& into) const {
   check_indices(indices, size());
   fit_buffer(into.input, indices.size(), pixels_.sizes().slice(1), torch::kFloat32);
@@ -113,6 +115,8 @@ void check_validation_fraction(double fraction) {
 }
 
 // Both parts ascend, so validation samples are looked at in the order of the file.
+// Which samples are set aside is drawn by the seed, from an order that no epoch has. They stay the
+// same whatever the batch, the strategy and the number of workers, and when the job is resumed.
 Split split_samples(const std::string& source, std::int64_t samples, double fraction,
                     std::uint64_t seed) {
   check_validation_fraction(fraction);

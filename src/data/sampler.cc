@@ -50,6 +50,8 @@ Cursor cursor_after(std::int64_t steps, std::int64_t samples, std::int64_t batch
   return {.epoch = steps / per_epoch, .offset = steps % per_epoch * batch};
 }
 
+// A shuffle (Fisher-Yates) by random numbers of this seed and epoch alone. Every worker makes it
+// for itself, and all have the same order without a word between them.
 std::vector<std::int64_t> GlobalOrder::epoch(std::int64_t number) const {
   std::vector<std::int64_t> order(static_cast<std::size_t>(samples_));
   std::iota(order.begin(), order.end(), 0);
@@ -60,6 +62,14 @@ std::vector<std::int64_t> GlobalOrder::epoch(std::int64_t number) const {
   return order;
 }
 
+// A global batch is cut twice, each time into slices that differ by one row at most: first into
+// `accumulate` micro-batches, one after the other in time, then each of these among the workers:
+//
+//   global batch    [ micro-batch 0        ][ micro-batch 1        ]
+//   workers         [ 0    ][ 1    ][ 2    ][ 0    ][ 1    ][ 2    ]
+//
+// So whatever the number of workers, the rows of a step are the same, and those of a micro-batch
+// too.
 BatchSequence::BatchSequence(std::int64_t samples, const BatchOptions& options)
     : order_(samples, options.seed), options_(options) {
   check_options(samples, options);

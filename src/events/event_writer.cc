@@ -153,6 +153,9 @@ void EventWriter::session_start(std::int64_t step) {
   append(std::move(event), step);
 }
 
+// A disk that is full, or gone, must not end a training because of its plots: the first failure is
+// kept and told by flush() and close(), and nothing is written from then on. What was written
+// before can be read.
 void EventWriter::write_out() noexcept {
   try {
     write_all(fd_.get(), waiting_, path_);
@@ -200,6 +203,8 @@ std::uint32_t masked_crc32c(std::string_view bytes) {
   return std::rotr(crc32c(std::as_bytes(std::span(bytes))), 15) + kMaskShift;
 }
 
+// The TFRecord format: length, its checksum, the data, its checksum. A reader that finds the end of
+// a file in the middle of a record waits for the rest, so a file can be read while it grows.
 void append_record(std::string& file, std::string_view data) {
   const std::uint64_t length = data.size();
   file += bytes_of(length);

@@ -110,6 +110,9 @@ std::size_t TraceRecorder::dropped() const {
   return dropped_;
 }
 
+// Spans come in the order in which they ended, and from several threads. They are drawn in the
+// order of their begins, each in the first row of its stream that is free by then: so what overlaps
+// stands one below the other, and most streams have one row.
 std::string TraceRecorder::to_json_events(int rank, Clock::time_point origin) const {
   const std::lock_guard lock(mutex_);
   std::vector<const Span*> ordered;

@@ -58,6 +58,8 @@ std::int64_t ClaimRange::size() const {
   return static_cast<std::int64_t>(work.again.size()) + in_order;
 }
 
+// The pieces of a range are counted by *index*, in the order in which they are handed out: first
+// those to do again, then all from `next` on. Numbers (step · parts + part) are those of the job.
 std::int64_t ClaimRange::pieces_before(const cluster::Claim& claim) const {
   const std::int64_t number = number_of(claim, work.parts);
   if (number >= work.next) return number;
@@ -78,6 +80,10 @@ std::int64_t whole_steps(const cluster::WorkLeft& work) {
   return first;
 }
 
+// What is left by all that several workers know. None of them has seen everything: each knows which
+// pieces were done as of its own last look. A piece that anybody knows to be handed out and done is
+// done; so of the furthest view those pieces go that another one, which has come as far, no longer
+// has to do again.
 cluster::WorkLeft merged_work(std::span<const cluster::WorkLeft> views) {
   cluster::WorkLeft merged = *std::ranges::max_element(views, {}, &cluster::WorkLeft::next);
   for (const cluster::WorkLeft& view : views) {
@@ -104,6 +110,10 @@ void ClaimCounter::note_last(std::uint64_t taken) const {
   if (taker >= 0) raise(piece(taker).state, working_on(count_of(taken) - 1));
 }
 
+// Nobody holds a lock, since whoever holds one may be killed. `taken` has in one word how many
+// pieces were handed out and who took the last of them, and is changed by compare-and-exchange;
+// that this worker is at that piece is a second store, in its own line. Between the two it may die,
+// or another may look: then note_last() makes the second store for it, which does no harm twice.
 std::optional<cluster::Claim> ClaimCounter::next(int worker) {
   std::uint64_t taken = head().taken.load(std::memory_order_acquire);
   while (!stopped() && count_of(taken) < range_.size()) {

@@ -1,4 +1,4 @@
-#include "gossip/gradient_mail.h"
+#include "gossip/mail.h"
 
 #include <algorithm>
 
@@ -19,10 +19,12 @@ GradientMail::GradientMail(const MailOptions& options)
   message_bytes_ = decoder_->max_bytes();
 }
 
+// A lost peer's lane is emptied, and stays so: there is nobody left to tell, and what was in it is
+// in this worker's model and in the other peers'.
 void GradientMail::send(PeerBoxes& boxes, std::span<const float> gradients, double rate) {
   last_rate_ = rate;
   for (auto& [peer, lane] : lanes_) {
-    if (boxes.lost(peer)) {
+    if (boxes.attendance().lost(peer)) {
       lane = {.lost = true};
       continue;
     }
@@ -66,6 +68,8 @@ Pieces GradientMail::add_leftovers(std::span<float> sum) const {
   return pieces;
 }
 
+// Of gradients that a codec has left out nobody can say how many pieces they are of, a part of
+// every piece was told; they count as one.
 Pieces GradientMail::leftover_pieces() const {
   Pieces pieces;
   for (const auto& [peer, lane] : lanes_) pieces += lane.unsent_pieces;

@@ -11,8 +11,7 @@
 #include "base/random.h"
 #include "gossip/boxes/boxes_test_support.h"
 #include "gossip/boxes/peer_boxes.h"
-#include "gossip/gradient_mail.h"
-#include "gossip/parameter_mail.h"
+#include "gossip/mail.h"
 
 namespace cohort::gossip {
 namespace {
@@ -67,7 +66,7 @@ std::vector<Case> cases(const std::vector<std::string>& codecs,
 const std::vector<Topology> kTopologies = {Topology::all, Topology::ring, Topology::random,
                                            Topology::exponential};
 
-SettleOptions settle_options(int world) {
+MeetingOptions meeting_options(int world) {
   return {.key = "settle", .world = world, .deadline = Deadline::in_seconds(60)};
 }
 
@@ -128,7 +127,7 @@ TEST_P(EveryParameterMail, ConservesWeight) {
         EXPECT_GT(mail.weight(), 0);
         mail.merge(boxes, model);
       }
-      settle(boxes, group.store, settle_options(world), [&] { mail.merge(boxes, model); });
+      come_together(boxes, group.store, meeting_options(world), [&] { mail.merge(boxes, model); });
       weights[static_cast<std::size_t>(rank)] = mail.weight();
       for (const float value : model) EXPECT_TRUE(std::isfinite(value));
     });
@@ -215,8 +214,8 @@ TEST_P(EveryGradientMail, LosesNothing) {
         mail.send(boxes, random_floats(rank), rate_of(rank, turn));
         arrived += mail.collect(boxes, collected);
       }
-      settle(boxes, group.store, settle_options(world),
-             [&] { arrived += mail.collect(boxes, collected); });
+      come_together(boxes, group.store, meeting_options(world),
+                    [&] { arrived += mail.collect(boxes, collected); });
       const std::lock_guard lock(mutex);
       pieces[static_cast<std::size_t>(rank)] += arrived;
       for (std::size_t i = 0; i < kCount; ++i) sum[i] += collected[i];
@@ -256,7 +255,7 @@ TEST(GradientMail, ALostPeerTakesNothingOfWhatOthersWereNotTold) {
   const MailOptions options = mail_options("fp16", Topology::all, 0, 3);
   GradientMail mail(options);
   BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = mail.message_bytes()});
-  group.of(2).leave();
+  group.of(2).attendance().leave();
   const Floats gradients = random_floats(1);
   for (const double rate : {0.5, 0.25, 0.75}) mail.send(group.of(0), gradients, rate);
   // The first is in the box of rank 1, the other two wait until it is taken.
@@ -282,8 +281,8 @@ TEST(GradientMail, WhereAPartOfEveryPieceWasToldTheRestIsOfTheLastRate) {
 TEST(Settle, SaysHowManyCame) {
   BoxesGroup group(true, 2, {.message_bytes = 64});
   try {
-    settle(group.of(0), group.store,
-           {.key = "settle", .world = 2, .deadline = Deadline::in_seconds(0.01)}, [] {});
+    come_together(group.of(0), group.store,
+                  {.key = "settle", .world = 2, .deadline = Deadline::in_seconds(0.01)}, [] {});
     FAIL() << "met nobody";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::timeout);

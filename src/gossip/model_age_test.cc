@@ -15,7 +15,7 @@
 
 #include "base/random.h"
 #include "gossip/boxes/boxes_test_support.h"
-#include "gossip/parameter_mail.h"
+#include "gossip/mail.h"
 
 namespace cohort::gossip {
 namespace {
@@ -121,7 +121,7 @@ class Workers {
 
   void lose() {
     if (std::exchange(has_lost_, true)) return;
-    for (const int rank : case_.lost) boxes_.of(rank).leave();
+    for (const int rank : case_.lost) boxes_.of(rank).attendance().leave();
   }
 
   bool wakes_up() {

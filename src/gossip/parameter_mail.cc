@@ -1,4 +1,3 @@
-#include "gossip/parameter_mail.h"
 
 #include <algorithm>
 #include <cmath>
@@ -67,6 +66,9 @@ std::size_t ParameterMail::message_bytes() const {
   return codec_ ? codec_->max_bytes() : options_.shape.count * sizeof(float);
 }
 
+// The weight is cut evenly among this worker and those who are due, and a share leaves with each
+// message that is taken. What did not fit stays here, and what a new message has replaced comes
+// back: so the weights of all workers and boxes together are always the number of workers.
 void ParameterMail::send(PeerBoxes& boxes, std::span<const float> own) {
   const auto due = neighbours_due(boxes);
   if (due.empty()) return;
@@ -93,7 +95,7 @@ std::vector<int> ParameterMail::neighbours_due(PeerBoxes& boxes) {
   std::vector<int> due;
   for (int skipped = 0; due.empty() && skipped < kTurns; ++skipped) {
     due = neighbours(options_.topology, options_.place, turn_++);
-    std::erase_if(due, [&](int peer) { return boxes.lost(peer); });
+    std::erase_if(due, [&](int peer) { return boxes.attendance().lost(peer); });
   }
   if (is_sparse()) std::erase_if(due, [&](int peer) { return !boxes.empty(peer); });
   return due;

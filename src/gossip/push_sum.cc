@@ -93,6 +93,10 @@ void for_each_block(std::size_t size, Visit&& visit) {
 
 }  // namespace
 
+// own = sum of weight · model over itself and all that have arrived, divided by the sum of the
+// weights; written as own += share · (other - own), so that models that agree stay as they are to
+// the bit. All that have arrived go through one block after the other: the own model is read and
+// written once, however many there are.
 Merged merge_models(std::span<float> own, double weight, std::span<const WeightedModel> arrived) {
   Merged merged{.weight = weight};
   for (const WeightedModel& model : arrived) merged.weight += model.weight;
@@ -125,6 +129,8 @@ Merged merge_models(std::span<float> own, double weight, std::span<const Weighte
   return merged;
 }
 
+// The same of those coordinates that the message has; the others of the message are zero, which
+// therefore means absent. (So a coordinate that has become exactly zero cannot be told.)
 Merged merge_coordinates(std::span<float> own, double weight, const WeightedModel& arrived) {
   const double total = weight + arrived.weight;
   const auto share = static_cast<float>(arrived.weight / total);

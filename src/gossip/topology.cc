@@ -22,6 +22,8 @@ int distances(int world) {
   return std::bit_width(static_cast<unsigned>(world - 1));
 }
 
+// A pure function of worker and turn: the same in every run with this seed, and nothing that has to be
+// saved for it.
 int random_other(const GossipPlace& place, std::uint64_t turn) {
   const auto world = static_cast<std::uint64_t>(place.world);
   Random random(place.seed, turn * world + static_cast<std::uint64_t>(place.rank));
@@ -63,6 +65,8 @@ std::vector<int> neighbours(Topology topology, const GossipPlace& place, std::ui
   return {};
 }
 
+// All that a worker will ever send to: those it needs boxes and connections to. And sources_of() is
+// the other end of the same, so that both ends of a box agree that there is one without asking.
 std::vector<int> targets_of(Topology topology, int rank, int world) {
   if (topology == Topology::random) return all_but(rank, world);
   // The others come round: what they do in as many turns as they have distances, they do for ever.

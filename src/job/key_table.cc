@@ -132,6 +132,9 @@ bool is_section(const std::string& path) {
                      [&](const Key<Job>& key) { return key.path.starts_with(prefix); });
 }
 
+// The key that was probably meant. One whose last part is right and whose section is wrong (a
+// `momentum` under [train]) is meant more likely than one that is spelt alike; among several of
+// that name the one of the same section, then the nearest.
 std::string nearest_key(const std::string& path, bool section) {
   std::vector<std::string> same_name, known;
   for (const Key<Job>& key : job_keys()) {

@@ -92,6 +92,8 @@ std::string to_mark(const std::vector<Setting>& settings) {
   return mark;
 }
 
+// What stands there may be anything, since it is a variable that users see: words without a "=" are
+// passed over.
 std::vector<Setting> from_mark(const std::string& mark) {
   std::vector<Setting> settings;
   std::istringstream words(mark);

@@ -88,6 +88,9 @@ Cpu this_cpu() {
   }
 }
 
+// The libraries are asked by the functions that they happen to have: which BLAS is loaded is the
+// system's choice, and a build of another one has none of these. Then nothing is known, and nothing
+// is changed.
 std::string openblas_core() {
   auto* name = find<const char*()>("openblas_get_corename");
   return name == nullptr ? "" : name();

@@ -18,6 +18,9 @@ bool blames_a_peer(ErrorCode code) {
   return code == ErrorCode::peer_lost || code == ErrorCode::timeout;
 }
 
+// When one worker dies its peers fail too, moments later, and all of them end. Whoever blames
+// nobody else is the likeliest cause: first those that were killed or fell silent, then those with
+// an error of their own, last those who only tell that a peer was lost.
 int cause_order(const WorkerFailure& failure) {
   if (failure.signal != 0 || failure.was_silent) return 0;
   return blames_a_peer(failure.code) ? 2 : 1;
@@ -39,12 +42,14 @@ std::string describe(const WorkerFailure& failure) {
   }
   const std::string log = failure.log.empty() ? "" : fmt::format("; log: {}", failure.log);
   const std::string step =
-      failure.role == "worker" ? fmt::format(", after step {}", failure.step) : "";
+      failure.role == cluster::kWorkerRole ? fmt::format(", after step {}", failure.step) : "";
   const std::string host = failure.host.empty() ? "" : " on " + failure.host;
-  return fmt::format("{} {} (pid {}{}{}){} {}{}", failure.role, failure.rank, failure.pid, host,
-                     step, failure.signal != 0 ? "" : ":", cause, log);
+  return fmt::format("{} (pid {}{}{}){} {}{}", cluster::task_name(failure.role, failure.rank),
+                     failure.pid, host, step, failure.signal != 0 ? "" : ":", cause, log);
 }
 
+// What would happen again in a new process: a wrong job, a file that is not there, memory that is
+// too small. Losses, timeouts and failed devices may be over by then; a signal says nothing.
 bool is_hopeless(const WorkerFailure& failure) {
   if (failure.signal != 0) return false;
   return failure.code != ErrorCode::io && failure.code != ErrorCode::peer_lost &&
@@ -69,6 +74,9 @@ int exit_code(ErrorCode code) {
   }
 }
 
+// Restarts of the last ten minutes count, not those of the whole run: a run of weeks may lose a
+// worker every day. A task that dies again within a minute of its restart waits twice as long every
+// time, so that one that cannot start does not eat up the budget at once.
 std::optional<Duration> RestartBudget::take(const std::string& task, Clock::time_point now) {
   std::erase_if(recent_, [&](const Restart& restart) { return now - restart.when > kRemembered; });
   if (static_cast<std::int64_t>(recent_.size()) >= most_) return std::nullopt;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "cluster/task_name.h"
 
 // The loss of a task, from its description to what follows from it:
 //
@@ -28,8 +29,8 @@ inline constexpr int kExitRetry = 138;  ///< Trying again may help.
 
 /// How one task ended that did not end well.
 struct WorkerFailure {
-  std::string role = "worker";  ///< Or "server".
-  int rank = 0;                 ///< Among those of its role.
+  std::string role = cluster::kWorkerRole;
+  int rank = 0;  ///< Among those of its role.
   std::int64_t pid = 0;
   std::string host = {};
   std::int64_t step = 0;  ///< Steps it had done; only of workers.

@@ -28,9 +28,13 @@ void Groups::started(int worker) {
 
 void Groups::finished(int worker) {
   members_.finish(worker);
-  if (control_.slot(worker).finished.load()) trained_ = true;
+  if (control_.card(worker).finished.load()) trained_ = true;
 }
 
+// A loss of a worker that was in no group, or of a server that had ended its service, changes
+// nobody's group. Otherwise those who wait for the lost one in the store, because the group was
+// just forming, are told at once that it is broken; those who wait at a barrier find out by
+// themselves.
 void Groups::lost(const ProcessPlan& plan) {
   if (!lost_at_) lost_at_ = Clock::now();
   lost_in_view_ = true;
@@ -42,13 +46,13 @@ void Groups::lost(const ProcessPlan& plan) {
   }
   for (const int worker : plan.ranks) {
     members_.lose(worker);
-    control_.slot(worker).activity.clear();
-    control_.slot(worker).held_step.store(kHoldsNothing);
+    control_.card(worker).activity.clear();
+    control_.card(worker).held_step.store(kHoldsNothing);
   }
   if (!plan.servers.empty()) members_.need_new_view();
   // Others may just be waiting for it to appear.
   const bool forming = std::ranges::any_of(view().workers, [&](int worker) {
-    const WorkerState state = control_.slot(worker).state.load();
+    const WorkerState state = control_.card(worker).state.load();
     return state == WorkerState::starting || state == WorkerState::paused;
   });
   if (forming || members_.wants_pause()) control_.break_group(view().generation);
@@ -77,6 +81,15 @@ ProcessPlan Groups::plan_of(int worker) const {
           .place = {worker % workers, workers}};
 }
 
+// In every round of the launcher's loop, and the whole way from one group to the next; each part
+// does nothing where it is not its turn:
+//
+//   a reason (a loss, a newcomer, fewer wanted)  ──▶  ask_for_pause: the group leaves its steps
+//   everybody has paused, or was ended for it    ──▶  members_.next(): who goes on, if enough are
+//                                                     there
+//   where there are servers                      ──▶  the old ones end, their memories are
+//                                                     reconciled, new ones start
+//   all is there                                 ──▶  publish: those who wait read who they are
 void Groups::go_on() {
   note_ready_workers();
   end_absent();
@@ -98,12 +111,12 @@ void Groups::go_on() {
 
 void Groups::note_ready_workers() {
   const std::int64_t next_generation = view().generation + 1;
-  for (int worker = 0; worker < static_cast<int>(control_.slots().size()); ++worker) {
-    const WorkerSlot& slot = control_.slot(worker);
-    if (!members_.has(worker) || slot.awaited_generation.load() != next_generation) continue;
+  for (int worker = 0; worker < static_cast<int>(control_.cards().size()); ++worker) {
+    const WorkerCard& card = control_.card(worker);
+    if (!members_.has(worker) || card.awaited_generation.load() != next_generation) continue;
     come_by_.erase(worker);
     if (members_.is_training(worker)) note_broken_by_itself(worker);
-    members_.ready(worker, slot.ready_step.load());
+    members_.ready(worker, card.ready_step.load());
   }
 }
 
@@ -116,22 +129,22 @@ void Groups::note_broken_by_itself(int worker) {
   }
   control_.break_group(view().generation);
   if (lost_in_view_ || ending_) return;
-  const WorkerSlot& slot = control_.slot(worker);
-  const std::int64_t step = slot.ready_step.load();
+  const WorkerCard& card = control_.card(worker);
+  const std::int64_t step = card.ready_step.load();
   breaks_ = step > broken_at_step_ ? 1 : breaks_ + 1;
   broken_at_step_ = std::max(step, broken_at_step_);
   lost_in_view_ = true;  // The others leave for the same reason.
   launch_.progress.say(fmt::format("group {} broke after step {}: worker {}: {}", view().generation,
-                                   step, worker, slot.error.data()));
+                                   step, worker, card.error.data()));
   if (good_world_ > 0 && view().world() > good_world_) {
     members_.want(good_world_);
     launch_.progress.say(fmt::format("going on with {} workers as before", good_world_));
   } else if (breaks_ > std::max<std::int64_t>(cluster_.max_restarts, 1)) {
     hopeless_ = WorkerFailure{.rank = worker,
-                              .pid = slot.result.task.pid,
+                              .pid = card.result.task.pid,
                               .step = step,
                               .code = ErrorCode::timeout,
-                              .message = slot.error.data()};
+                              .message = card.error.data()};
   }
 }
 
@@ -194,7 +207,7 @@ bool Groups::start_servers(const cluster::View& view) {
   if (Clock::now() < start_servers_at_) return false;
   if (servers_started_ == 0) {
     if (tasks_.running_servers() > 0) return false;  // Of the group before.
-    if (launch_.settle_servers) launch_.settle_servers();
+    if (launch_.reconcile_servers) launch_.reconcile_servers();
   }
   try {
     for (; servers_started_ < static_cast<int>(control_.servers().size()); ++servers_started_) {
@@ -214,11 +227,11 @@ bool Groups::start_servers(const cluster::View& view) {
 void Groups::publish(const cluster::View& view) {
   lost_in_view_ = false;
   movement_ = {};
-  for (int worker = 0; worker < static_cast<int>(control_.slots().size()); ++worker) {
+  for (int worker = 0; worker < static_cast<int>(control_.cards().size()); ++worker) {
     if (!members_.has(worker)) control_.send_away(worker);
   }
   const int chief = view.workers.front();
-  const std::int64_t step = control_.slot(chief).ready_step.load();
+  const std::int64_t step = control_.card(chief).ready_step.load();
   control_.set_chief(chief);
   control_.publish(view);
   launch_.status.happened("group",

@@ -24,7 +24,7 @@ namespace cohort::launch {
 ///   launcher                                        worker of group n
 ///   pause(n); where a task that all
 ///   need was lost, also broken(n)     ───────────►  leaves after its step, or when a wait fails
-///                                     ◄───────────  slot: ready_step, then
+///                                     ◄───────────  card: ready_step, then
 ///                                                   awaited_generation = n+1
 ///   all that are left have left n, and enough
 ///   wait for n+1: Membership::next()

@@ -59,7 +59,7 @@ struct InventedWorld {
 /// the test has planned for it.
 class InventedTask {
  public:
-  InventedTask(const InventedWorld& world, TaskSlot& slot) : world_(world), task_(slot) {}
+  InventedTask(const InventedWorld& world, TaskCard& card) : world_(world), task_(card) {}
   virtual ~InventedTask() = default;
 
   /// Its status, as waitpid reports it.
@@ -102,7 +102,7 @@ class InventedTask {
   }
 
   InventedWorld world_;
-  TaskSlot& task_;
+  TaskCard& task_;
 };
 
 /// Serves the workers of one group until the launcher ends it.
@@ -120,8 +120,8 @@ class InventedServer : public InventedTask {
     while (!world_.control.servers_shall_end(generation_)) {
       breathe(killed);
       std::int64_t furthest = 0;
-      for (const WorkerSlot& slot : world_.control.slots()) {
-        furthest = std::max(furthest, slot.step.load());
+      for (const WorkerCard& card : world_.control.cards()) {
+        furthest = std::max(furthest, card.step.load());
       }
       meet_fate({.server = server_, .life = life_, .step = furthest}, killed);
     }
@@ -135,8 +135,8 @@ class InventedServer : public InventedTask {
 class InventedWorker : public InventedTask {
  public:
   InventedWorker(const InventedWorld& world, int worker, int life, std::int64_t first_generation)
-      : InventedTask(world, world.control.slot(worker)),
-        slot_(world.control.slot(worker)),
+      : InventedTask(world, world.control.card(worker)),
+        card_(world.control.card(worker)),
         worker_(worker),
         life_(life),
         generation_(first_generation) {}
@@ -148,10 +148,10 @@ class InventedWorker : public InventedTask {
 
   /// The next group it is in; none when there is nothing left to do.
   std::optional<cluster::View> next_view(const std::stop_token& killed) {
-    if (slot_.finished.load()) return std::nullopt;
+    if (card_.finished.load()) return std::nullopt;
     meet_fate({.worker = worker_, .life = life_}, killed);
     for (;;) {
-      slot_.awaited_generation.store(generation_);
+      card_.awaited_generation.store(generation_);
       breathe(killed);
       const cluster::View view = world_.control.view().read();
       if (view.generation < generation_) continue;
@@ -162,21 +162,21 @@ class InventedWorker : public InventedTask {
   }
 
   void train(const cluster::View& view, const std::stop_token& killed) {
-    slot_.awaited_generation.store(0);
-    slot_.state.store(WorkerState::training);
+    card_.awaited_generation.store(0);
+    card_.state.store(WorkerState::training);
     if (world_.joined) world_.joined(view);
     const bool chief = view.rank_of(worker_) == 0;
     // All begin with what the chief has.
-    steps_ = std::max<std::int64_t>(world_.control.slot(view.workers.front()).ready_step.load(), 0);
-    slot_.step.store(steps_);
+    steps_ = std::max<std::int64_t>(world_.control.card(view.workers.front()).ready_step.load(), 0);
+    card_.step.store(steps_);
     if (view.closing) {
       if (chief) world_.control.set_saved();
     } else {
       make_steps(view, chief, killed);
     }
     generation_ = view.generation + 1;
-    slot_.ready_step.store(steps_);
-    slot_.state.store(WorkerState::paused);
+    card_.ready_step.store(steps_);
+    card_.state.store(WorkerState::paused);
   }
 
   void make_steps(const cluster::View& view, bool chief, const std::stop_token& killed) {
@@ -186,21 +186,21 @@ class InventedWorker : public InventedTask {
         breathe(killed);
         if (must_leave(view)) return;
       } while (world_.lockstep && !all_have_made(steps_, view));
-      if (!world_.control.may_head_for(slot_, steps_ + 1)) {
+      if (!world_.control.may_head_for(card_, steps_ + 1)) {
         if (chief) world_.control.set_saved();
         return;
       }
-      slot_.step.store(++steps_);
+      card_.step.store(++steps_);
     }
-    slot_.finished.store(true);
+    card_.finished.store(true);
   }
 
   bool all_have_made(std::int64_t steps, const cluster::View& view) const {
     return std::ranges::all_of(
-        view.workers, [&](int worker) { return world_.control.slot(worker).step.load() >= steps; });
+        view.workers, [&](int worker) { return world_.control.card(worker).step.load() >= steps; });
   }
 
-  WorkerSlot& slot_;
+  WorkerCard& card_;
   int worker_;
   int life_;
   std::int64_t generation_;

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/log.h"
+#include "cluster/task_name.h"
 #include "launch/groups.h"
 #include "launch/patience.h"
 #include "launch/stragglers.h"
@@ -37,7 +38,7 @@ class Launcher {
         tasks_({launch.cluster, launch.control, launch.processes, launch.log_of}),
         groups_(launch, tasks_),
         budget_(launch.regroups || is_one_process() ? cluster_.max_restarts : 0),
-        everyone_(control_.slots().size()) {
+        everyone_(control_.cards().size()) {
     std::iota(everyone_.begin(), everyone_.end(), 0);
   }
 
@@ -79,16 +80,16 @@ class Launcher {
 
   /// What is being saved is not given up, but for a second Ctrl-C.
   bool is_saving(Clock::time_point now) const {
-    return std::ranges::any_of(control_.slots(), [&](const auto& slot) {
-      return slot.state.load() == WorkerState::saving && slot.activity.is_working(now);
+    return std::ranges::any_of(control_.cards(), [&](const auto& card) {
+      return card.state.load() == WorkerState::saving && card.activity.is_working(now);
     });
   }
 
   /// The longest that a worker has made; 0: there is none.
   Duration longest_step() const {
     double seconds = 0;
-    for (const WorkerSlot& slot : control_.slots()) {
-      seconds = std::max(seconds, slot.longest_step.load(std::memory_order_relaxed));
+    for (const WorkerCard& card : control_.cards()) {
+      seconds = std::max(seconds, card.longest_step.load(std::memory_order_relaxed));
     }
     return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
   }
@@ -175,7 +176,7 @@ class Launcher {
   }
 
   void change_workers(int wanted) {
-    const auto most = static_cast<int>(control_.slots().size());
+    const auto most = static_cast<int>(control_.cards().size());
     const auto least = static_cast<int>(std::max<std::int64_t>(cluster_.min_workers, 1));
     if (!launch_.regroups) {
       launch_.requests.answer("refused: the number of workers of this run was set by others");
@@ -202,7 +203,7 @@ class Launcher {
              static_cast<int>(waiting_.size());
     };
     while (missing() < 0 && !waiting_.empty()) waiting_.pop_back();
-    const auto most = static_cast<int>(control_.slots().size());
+    const auto most = static_cast<int>(control_.cards().size());
     for (int worker = 0; missing() > 0 && worker < most; ++worker) {
       if (tasks_.runs_worker(worker) || waits(worker)) continue;
       waiting_.push_back({groups_.plan_of(worker), Clock::now()});
@@ -229,8 +230,8 @@ class Launcher {
       const auto note = [&](const char* role, int number) {
         launch_.status.happened("ended", {{"role", role}, {"number", number}, {"pid", end.pid}});
       };
-      for (const int worker : end.plan.ranks) note("worker", worker);
-      for (const int server : end.plan.servers) note("server", server);
+      for (const int worker : end.plan.ranks) note(cluster::kWorkerRole, worker);
+      for (const int server : end.plan.servers) note(cluster::kServerRole, server);
     }
     launch_.status.write_tasks(groups_.view(), tasks_.list(groups_.view()));
   }
@@ -312,8 +313,8 @@ class Launcher {
 
   std::size_t live_workers() const {
     if (launch_.regroups) return static_cast<std::size_t>(groups_.members().training());
-    return static_cast<std::size_t>(std::ranges::count_if(control_.slots(), [](const auto& slot) {
-      const WorkerState state = slot.state.load();
+    return static_cast<std::size_t>(std::ranges::count_if(control_.cards(), [](const auto& card) {
+      const WorkerState state = card.state.load();
       return state != WorkerState::absent && state != WorkerState::failed;
     }));
   }
@@ -332,8 +333,8 @@ class Launcher {
   /// A worker that has failed or finished may be a thread, or its process may hang in its last
   /// breath: the others' time is limited all the same.
   void note_states() {
-    for (const WorkerSlot& slot : control_.slots()) {
-      const WorkerState state = slot.state.load();
+    for (const WorkerCard& card : control_.cards()) {
+      const WorkerState state = card.state.load();
       if (state == WorkerState::failed && !end_by_) end_hanging();
       if (state == WorkerState::done && !end_by_) {
         end_by_ = Deadline::in_seconds(cluster_.timeout_seconds);

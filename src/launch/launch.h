@@ -66,7 +66,7 @@ struct Launch {
   /// Lets the tasks find each other, once the first are started.
   std::function<void()> serve = {};
   /// Once no server runs, before those of the next group are started.
-  std::function<void()> settle_servers = {};
+  std::function<void()> reconcile_servers = {};
 };
 /// Returns when no process runs any more. Throws Error where one of the first cannot be started.
 LaunchResult launch_workers(const Launch& launch);

@@ -122,7 +122,7 @@ TEST_F(LaunchTest, EnoughWorkersGoOnWithoutTheLost) {
   EXPECT_THAT(ranks_of(result.recovered), ElementsAre(1));
   EXPECT_EQ(result.restarts, 0);
   EXPECT_THAT(last_view().workers, UnorderedElementsAre(0, 2, 3));
-  for (const int worker : {0, 2, 3}) EXPECT_EQ(control_.slot(worker).step.load(), kLaunchSteps);
+  for (const int worker : {0, 2, 3}) EXPECT_EQ(control_.card(worker).step.load(), kLaunchSteps);
 }
 
 TEST_F(LaunchTest, WhereALossStopsNobodyTheOthersAreNotBroken) {
@@ -138,7 +138,7 @@ TEST_F(LaunchTest, WhereALossStopsNobodyTheOthersAreNotBroken) {
   EXPECT_THAT(ranks_of(result.recovered), ElementsAre(1));
   EXPECT_FALSE(control_.is_broken(1));
   EXPECT_EQ(last_view().generation, 1);
-  for (const int worker : {0, 2, 3}) EXPECT_EQ(control_.slot(worker).step.load(), kLaunchSteps);
+  for (const int worker : {0, 2, 3}) EXPECT_EQ(control_.card(worker).step.load(), kLaunchSteps);
 }
 
 TEST_F(LaunchTest, AStopIsAfterTheSameStepForAllOnceTheChiefHasSaved) {
@@ -150,9 +150,9 @@ TEST_F(LaunchTest, AStopIsAfterTheSameStepForAllOnceTheChiefHasSaved) {
   EXPECT_EQ(result.signal, SIGTERM);
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_TRUE(control_.is_saved());
-  const std::int64_t step = control_.slot(0).step.load();
+  const std::int64_t step = control_.card(0).step.load();
   EXPECT_LT(step, kLaunchSteps);
-  for (const WorkerSlot& slot : control_.slots()) EXPECT_EQ(slot.step.load(), step);
+  for (const WorkerCard& card : control_.cards()) EXPECT_EQ(card.step.load(), step);
 }
 
 TEST_F(LaunchTest, ASecondStopEndsAllAtOnce) {

@@ -52,7 +52,7 @@ class LaunchTest : public testing::Test {
                         .status = status,
                         .requests = requests_,
                         .log_of = [](const ProcessPlan&) { return std::filesystem::path(); },
-                        .settle_servers = [this] { ++settled_; }});
+                        .reconcile_servers = [this] { ++settled_; }});
     for (int worker = 0; worker < cluster_.workers; ++worker)
       starts_.push_back(processes.started(worker));
     for (int server = 0; server < cluster_.servers; ++server) {
@@ -73,8 +73,8 @@ class LaunchTest : public testing::Test {
   }
 
   bool all_finished() const {
-    return std::ranges::all_of(control_.slots(), [](const WorkerSlot& slot) {
-      return slot.finished.load() && slot.step.load() == kLaunchSteps;
+    return std::ranges::all_of(control_.cards(), [](const WorkerCard& card) {
+      return card.finished.load() && card.step.load() == kLaunchSteps;
     });
   }
 
@@ -86,8 +86,8 @@ class LaunchTest : public testing::Test {
   }
 
   bool all_train() const {
-    return std::ranges::all_of(control_.slots(), [](const WorkerSlot& slot) {
-      return slot.state.load() == WorkerState::training;
+    return std::ranges::all_of(control_.cards(), [](const WorkerCard& card) {
+      return card.state.load() == WorkerState::training;
     });
   }
 

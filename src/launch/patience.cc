@@ -11,10 +11,10 @@ bool Movement::look(const ControlBlock& control, std::span<const int> workers,
   std::int64_t progress = 0;
   bool busy = false;
   for (const int worker : workers) {
-    const WorkerSlot& slot = control.slot(worker);
-    const WorkerState state = slot.state.load();
-    busy = busy || state == WorkerState::validating || slot.activity.is_working(now);
-    progress += slot.step.load() * kStates + static_cast<std::int64_t>(state);
+    const WorkerCard& card = control.card(worker);
+    const WorkerState state = card.state.load();
+    busy = busy || state == WorkerState::validating || card.activity.is_working(now);
+    progress += card.step.load() * kStates + static_cast<std::int64_t>(state);
   }
   return std::exchange(last_, progress) != progress || busy;
 }
@@ -22,7 +22,7 @@ bool Movement::look(const ControlBlock& control, std::span<const int> workers,
 std::vector<int> in_the_way(const ControlBlock& control, std::span<const int> workers) {
   std::vector<int> found;
   for (const int worker : workers) {
-    if (control.slot(worker).activity.waiting.load() == WaitFor::nothing) found.push_back(worker);
+    if (control.card(worker).activity.waiting.load() == WaitFor::nothing) found.push_back(worker);
   }
   if (found.empty()) found.assign(workers.begin(), workers.end());
   return found;

@@ -27,24 +27,24 @@ class MovementTest : public testing::Test {
 TEST_F(MovementTest, IsAStepOrAnotherState) {
   moved();
   EXPECT_FALSE(moved());
-  control_.slot(2).step = 1;
+  control_.card(2).step = 1;
   EXPECT_TRUE(moved());
   EXPECT_FALSE(moved());
-  control_.slot(0).state = WorkerState::paused;
+  control_.card(0).state = WorkerState::paused;
   EXPECT_TRUE(moved());
   EXPECT_FALSE(moved());
 }
 
 TEST_F(MovementTest, OfOthersDoesNotCount) {
   moved();
-  control_.slot(1).step = 1;
+  control_.card(1).step = 1;
   EXPECT_FALSE(moved());
 }
 
 TEST_F(MovementTest, IsBeingBusyWithSomethingLongButNotForever) {
   moved();
   {
-    const Working working(control_.slot(2).activity, BusyWith::saving);
+    const Working working(control_.card(2).activity, BusyWith::saving);
     EXPECT_TRUE(moved());
     EXPECT_TRUE(moved()) << "as long as it takes";
     EXPECT_FALSE(moved(Clock::now() + kLongestWork));
@@ -53,16 +53,16 @@ TEST_F(MovementTest, IsBeingBusyWithSomethingLongButNotForever) {
 }
 
 TEST_F(MovementTest, IsAValidation) {
-  control_.slot(0).state = WorkerState::validating;
+  control_.card(0).state = WorkerState::validating;
   moved();
   EXPECT_TRUE(moved());
 }
 
 TEST_F(MovementTest, WhoWaitsForAnotherIsNotInTheWay) {
   EXPECT_THAT(in_the_way(control_, workers_), ElementsAre(0, 2));
-  const Waiting chief(&control_.slot(0).activity, WaitFor::sum);
+  const Waiting chief(&control_.card(0).activity, WaitFor::sum);
   EXPECT_THAT(in_the_way(control_, workers_), ElementsAre(2));
-  const Waiting other(&control_.slot(2).activity, WaitFor::sum);
+  const Waiting other(&control_.card(2).activity, WaitFor::sum);
   EXPECT_THAT(in_the_way(control_, workers_), ElementsAre(0, 2)) << "nobody else is";
 }
 

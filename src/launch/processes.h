@@ -1,6 +1,5 @@
 #pragma once
 
-#include <fmt/format.h>
 #include <signal.h>
 
 #include <cstdint>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/task_name.h"
 #include "os/child_processes.h"
 
 // The processes of a run and what each of them is to do. A *task* is one worker or one server; a
@@ -33,12 +33,11 @@ struct ProcessPlan {
   LocalPlace place = {};  ///< Of the process among those of its host; found out where `remote`.
 };
 
-/// The name of the process: that of its first worker, or of its server. "worker 3" in sentences;
-/// with another `separator`, "worker-3", in names of files and in planted faults.
+/// The name of the process: that of its first worker, or of its server.
 inline std::string task_name(const ProcessPlan& plan, char separator = ' ') {
-  const bool is_server = plan.ranks.empty();
-  return fmt::format("{}{}{}", is_server ? "server" : "worker", separator,
-                     is_server ? plan.servers.front() : plan.ranks.front());
+  return plan.ranks.empty()
+             ? cluster::task_name(cluster::kServerRole, plan.servers.front(), separator)
+             : cluster::task_name(cluster::kWorkerRole, plan.ranks.front(), separator);
 }
 
 /// The processes behind a run's tasks, by their index: the order in which they were started,

@@ -28,6 +28,10 @@ std::string stale(double staleness) {
 
 }  // namespace
 
+// Four styles, picked once. `quiet` says nothing at all; `json` is a line of JSON for everything
+// that is said, so that a program can read all of it; on a `terminal` one line is drawn over and
+// over (open_line_: the cursor still stands in it), and whatever else is said goes below it;
+// `plain` is for files and pipes, where lines come seldom and stay.
 Progress::Progress(const RunOptions& options, const ControlBlock& control, int workers)
     : control_(control), workers_(workers) {
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
@@ -50,8 +54,10 @@ void Progress::say(const std::string& text) {
   std::fflush(stdout);
 }
 
+// The launcher calls it in every round of its loop. A line comes only when the chief has made a
+// step since the last one, and not too often.
 void Progress::tick(std::size_t live_workers) {
-  const WorkerSlot& chief = control_.slot(control_.chief());
+  const WorkerCard& chief = control_.card(control_.chief());
   const std::int64_t step = chief.step.load();
   if (style_ == Style::quiet || Clock::now() < next_ || step == shown_step_ || step == 0) return;
   shown_step_ = step;
@@ -70,8 +76,10 @@ void Progress::show(const std::string& text) {
   std::fflush(stdout);
 }
 
+// The time that is left is that of the steps of this run so far: those of a run that it goes on
+// from are in `step`, and not in `done`.
 std::string Progress::line(std::size_t live_workers) const {
-  const WorkerSlot& chief = control_.slot(control_.chief());
+  const WorkerCard& chief = control_.card(control_.chief());
   const auto step = static_cast<double>(chief.step.load());
   const auto total = static_cast<double>(control_.total_steps());
   const auto done = step - static_cast<double>(control_.first_step());
@@ -84,7 +92,7 @@ std::string Progress::line(std::size_t live_workers) const {
 }
 
 std::string Progress::json(std::size_t live_workers) const {
-  const WorkerSlot& chief = control_.slot(control_.chief());
+  const WorkerCard& chief = control_.card(control_.chief());
   const double staleness = chief.staleness.load();
   return nlohmann::ordered_json{{"step", chief.step.load()},
                                 {"total_steps", control_.total_steps()},

@@ -11,7 +11,7 @@ namespace cohort::launch {
 
 /// What a user sees of a run, on standard output: on a terminal one line that is written over ten
 /// times a second, otherwise a plain line every two seconds, or JSON lines (RunOptions::json_log),
-/// or nothing (RunOptions::quiet). It reads the chief's slot of the control block, so it costs the
+/// or nothing (RunOptions::quiet). It reads the chief's card of the control block, so it costs the
 /// workers nothing. For the launcher's thread.
 class Progress {
  public:

@@ -49,6 +49,15 @@ pid_t launcher_of(const fs::path& run_dir) {
 
 }  // namespace
 
+// Two ways lead to a launcher from outside. Signals ask it to stop, and SIGCHLD only wakes it: what
+// has ended is found by whoever reaps. And two files in the run folder are a question and its
+// answer, so that `cohort scale` needs no connection and no rights but those to the folder:
+//
+//   control/workers    written by who asks, read and removed by the launcher
+//   control/answer     a sentence, written by the launcher, read by who asked
+//
+// Each is replaced as a whole, so none is ever read half-written. What stands in them may have been
+// written by anybody who can write there: it is short, it is a number, or it is refused.
 UserRequests::UserRequests(fs::path run_dir) : run_dir_(std::move(run_dir)) {
   if (run_dir_.empty()) return;
   fs::create_directories(run_dir_ / "control");
@@ -83,6 +92,9 @@ void UserRequests::answer(const std::string& text) {
   }
 }
 
+// In another process than the launcher. An old answer goes before the question comes, so the one
+// that is found is to this question. It is taken back where nobody is there to answer: a run that
+// goes on in this folder later must not find it.
 std::string ask_for_workers(const fs::path& run_dir, int workers, Deadline deadline) {
   if (!fs::exists(run_dir / "tasks.json")) {
     fail(ErrorCode::not_found, "{} is not the folder of a run: it has no tasks.json",

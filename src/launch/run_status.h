@@ -22,7 +22,7 @@ namespace cohort::launch {
 class RunStatus {
  public:
   struct Task {
-    std::string role;              ///< "worker" or "server".
+    std::string role;              ///< See cluster/task_name.h.
     int number = 0;                ///< Which it keeps in all groups.
     std::optional<int> rank = {};  ///< In the current group; none of servers and newcomers.
     std::int64_t pid = 0;

@@ -18,9 +18,8 @@ using namespace std::chrono_literals;
 /// The engine of a worker that has nobody to talk to.
 class LonelyEngine : public transport::Engine {
  public:
-  std::string name() const override { return engine_->name(); }
-  int rank() const override { return 0; }
-  int world() const override { return 1; }
+  LonelyEngine() : Engine({.name = "inproc"}) {}
+
   std::unique_ptr<transport::Transport> connect(Deadline deadline) override {
     return engine_->connect(deadline);
   }
@@ -28,7 +27,6 @@ class LonelyEngine : public transport::Engine {
     return engine_->group(ranks, deadline);
   }
   transport::SharedRegions* shared_regions() override { return engine_->shared_regions(); }
-  bool sends_in_background() const override { return engine_->sends_in_background(); }
 
  private:
   transport::InprocHub hub_{1};
@@ -49,14 +47,17 @@ cluster::View RegroupingSeat::first() {
 }
 
 cluster::View RegroupingSeat::next(std::int64_t after, std::int64_t step) {
-  slot_.ready_step.store(step);
-  slot_.state.store(WorkerState::paused);
+  card_.ready_step.store(step);
+  card_.state.store(WorkerState::paused);
   return wait_for(after + 1);
 }
 
+// A worker may wait for a group that forms without it, since it was not ready when the launcher
+// decided: then it waits for the one after. Only a view without workers, or being sent away, ends
+// this; a launcher that dies takes its workers along.
 cluster::View RegroupingSeat::wait_for(std::int64_t generation) {
   for (;;) {
-    slot_.awaited_generation.store(generation);
+    card_.awaited_generation.store(generation);
     // The launcher has its reasons to wait, and takes this process along when it dies.
     const auto view = control_.view().wait_for(generation, Deadline::in(10s));
     if (!view) continue;
@@ -66,8 +67,10 @@ cluster::View RegroupingSeat::wait_for(std::int64_t generation) {
   }
 }
 
+// Everything of a group is made anew for it: a store under the group's own keys, in which waiting
+// ends when the launcher declares the group broken, and an engine whose ranks are the view's.
 Seat::Group RegroupingSeat::join(const cluster::View& view, Deadline deadline) {
-  slot_.awaited_generation.store(0);
+  card_.awaited_generation.store(0);
   Group group;
   group.store = group_store(store_, control_, view.generation);
   group.watched = true;

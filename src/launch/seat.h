@@ -56,7 +56,7 @@ std::unique_ptr<cluster::Store> group_store(cluster::Store& store, const Control
                                             std::int64_t generation);
 
 /// A worker whose launcher forms groups: it is told of them by the control channel, and tells in
-/// its slot when it waits for one. All that is given outlives it.
+/// its card when it waits for one. All that is given outlives it.
 class RegroupingSeat : public Seat {
  public:
   struct Options {
@@ -67,7 +67,7 @@ class RegroupingSeat : public Seat {
   };
 
   RegroupingSeat(const Options& options, const ControlBlock& control, cluster::SocketStore& store)
-      : options_(options), control_(control), slot_(control.slot(options.worker)), store_(store) {}
+      : options_(options), control_(control), card_(control.card(options.worker)), store_(store) {}
 
   int worker() const override { return options_.worker; }
   cluster::View first() override;
@@ -80,7 +80,7 @@ class RegroupingSeat : public Seat {
 
   Options options_;
   const ControlBlock& control_;
-  WorkerSlot& slot_;
+  WorkerCard& card_;
   cluster::SocketStore& store_;
 };
 

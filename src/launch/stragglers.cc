@@ -32,12 +32,14 @@ struct Wait {
   bool waits() const { return what != WaitFor::nothing; }
 };
 
-Wait wait_of(const WorkerSlot& slot) {
+// A card is read while its worker writes it. `waiting` is stored last where a wait begins, and the
+// rest is only words for people: a step or an index of a moment before does no harm.
+Wait wait_of(const WorkerCard& card) {
   Wait wait;
-  wait.what = slot.activity.waiting.load(std::memory_order_acquire);
-  if (wait.waits()) wait.since = slot.activity.since.load(std::memory_order_relaxed);
-  wait.index = slot.activity.index.load(std::memory_order_relaxed);
-  wait.step = slot.step.load(std::memory_order_relaxed);
+  wait.what = card.activity.waiting.load(std::memory_order_acquire);
+  if (wait.waits()) wait.since = card.activity.since.load(std::memory_order_relaxed);
+  wait.index = card.activity.index.load(std::memory_order_relaxed);
+  wait.step = card.step.load(std::memory_order_relaxed);
   return wait;
 }
 
@@ -59,7 +61,7 @@ std::string busy_with(const ControlBlock& control, const cluster::View& view,
   std::string text;
   for (const int rank : ranks) {
     const int worker = view.workers[static_cast<std::size_t>(rank)];
-    const BusyWith what = control.slot(worker).activity.working.load(std::memory_order_acquire);
+    const BusyWith what = control.card(worker).activity.working.load(std::memory_order_acquire);
     if (what != BusyWith::nothing) text += fmt::format("; rank {} is {}", rank, words_of(what));
   }
   return text;
@@ -67,10 +69,13 @@ std::string busy_with(const ControlBlock& control, const cluster::View& view,
 
 }  // namespace
 
+// The longest wait stands for all: the others most often wait for the same worker, some of them
+// because that one holds up whom they wait for. It is named by when it began, so that one and the
+// same wait is told of again only every ten seconds, and a new one as soon as it is long enough.
 std::optional<std::string> StallReport::look(const ControlBlock& control, const cluster::View& view,
                                              Clock::time_point now) {
   std::vector<Wait> waits;
-  for (const int worker : view.workers) waits.push_back(wait_of(control.slot(worker)));
+  for (const int worker : view.workers) waits.push_back(wait_of(control.card(worker)));
   Wait longest;
   for (const Wait& wait : waits) {
     if (wait.waits() && (!longest.waits() || wait.since < longest.since)) longest = wait;
@@ -89,6 +94,8 @@ std::optional<std::string> StallReport::look(const ControlBlock& control, const 
                      busy_with(control, view, ranks));
 }
 
+// Twice the median and not the mean: one worker that is very slow would raise the mean so far that
+// it was not slow any more.
 std::vector<SlowWorker> slow_workers(std::span<const double> step_seconds) {
   std::vector<double> known;
   std::ranges::copy_if(step_seconds, std::back_inserter(known), [](double s) { return s > 0; });
@@ -109,10 +116,10 @@ std::string describe(const SlowWorker& slow) {
 
 std::vector<std::string> SlowReport::look(const ControlBlock& control) {
   std::vector<double> seconds;
-  for (const WorkerSlot& slot : control.slots()) {
-    const bool settled = slot.state.load() == WorkerState::training &&
-                         slot.step.load(std::memory_order_relaxed) >= kSettledStep;
-    seconds.push_back(settled ? slot.step_seconds.load(std::memory_order_relaxed) : 0);
+  for (const WorkerCard& card : control.cards()) {
+    const bool settled = card.state.load() == WorkerState::training &&
+                         card.step.load(std::memory_order_relaxed) >= kSettledStep;
+    seconds.push_back(settled ? card.step_seconds.load(std::memory_order_relaxed) : 0);
   }
   std::vector<std::string> words;
   for (const SlowWorker& slow : slow_workers(seconds)) {

@@ -10,7 +10,7 @@
 #include "launch/control/control_block.h"
 
 // What a user is told of workers that hold up the others, from what the workers show in their
-// slots. Nothing is done about them here: who is stuck is ended by others (patience.h, tasks.h).
+// cards. Nothing is done about them here: who is stuck is ended by others (patience.h, tasks.h).
 // For the launcher's thread, which looks in every round of its loop.
 
 namespace cohort::launch {

@@ -1,4 +1,4 @@
-// Sentences about workers that hold up the others, from slots that a test has filled.
+// Sentences about workers that hold up the others, from cards that a test has filled.
 
 #include "launch/stragglers.h"
 
@@ -15,11 +15,11 @@ using namespace std::chrono_literals;
 class StallReportTest : public testing::Test {
  protected:
   void wait(int worker, std::int64_t step, Clock::time_point since, int bucket = -1) {
-    WorkerSlot& slot = control_.slot(worker);
-    slot.step.store(step);
-    slot.activity.since.store(since.time_since_epoch().count());
-    slot.activity.index.store(bucket);
-    slot.activity.waiting.store(bucket < 0 ? WaitFor::gradients : WaitFor::bucket);
+    WorkerCard& card = control_.card(worker);
+    card.step.store(step);
+    card.activity.since.store(since.time_since_epoch().count());
+    card.activity.index.store(bucket);
+    card.activity.waiting.store(bucket < 0 ? WaitFor::gradients : WaitFor::bucket);
   }
 
   ControlBlock control_{4, 0};
@@ -53,7 +53,7 @@ TEST_F(StallReportTest, WhereAllWaitNamesThoseFurthestBehind) {
 
 TEST_F(StallReportTest, SaysWhatTheAwaitedAreBusyWith) {
   for (int worker = 1; worker < 4; ++worker) wait(worker, 60, now_ - 12s);
-  const Working working(control_.slot(0).activity, BusyWith::saving);
+  const Working working(control_.card(0).activity, BusyWith::saving);
   EXPECT_EQ(report_.look(control_, view_, now_),
             "waiting 12 s for rank 0 in step 61, all-reduce of the gradients; rank 0 is saving");
 }
@@ -95,13 +95,13 @@ TEST(SlowWorkers, AreNamedWithBothTimes) {
 TEST(SlowReport, NamesAWorkerOnceAndOnlyAfterItsFirstSteps) {
   ControlBlock control(2, 0);
   for (const int worker : {0, 1}) {
-    control.slot(worker).state = WorkerState::training;
-    control.slot(worker).step_seconds = worker == 0 ? 0.01 : 0.05;
-    control.slot(worker).step = 19;
+    control.card(worker).state = WorkerState::training;
+    control.card(worker).step_seconds = worker == 0 ? 0.01 : 0.05;
+    control.card(worker).step = 19;
   }
   SlowReport report;
   EXPECT_THAT(report.look(control), IsEmpty());
-  for (const int worker : {0, 1}) control.slot(worker).step = 20;
+  for (const int worker : {0, 1}) control.card(worker).step = 20;
   EXPECT_THAT(report.look(control),
               ElementsAre("worker 1 is slow: 50.0 ms for a step, the median is 10.0 ms"));
   EXPECT_THAT(report.look(control), IsEmpty());

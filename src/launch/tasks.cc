@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "cluster/host_id.h"
+#include "cluster/task_name.h"
 
 namespace cohort::launch {
 namespace {
@@ -40,35 +41,35 @@ std::int64_t out_of_memory_kills() {
   return 0;
 }
 
-bool is_done(const TaskSlot& slot) {
-  return slot.state.load() == WorkerState::done;
+bool is_done(const TaskCard& card) {
+  return card.state.load() == WorkerState::done;
 }
 
 }  // namespace
 
 Tasks::Tasks(Options options) : options_(std::move(options)), oom_kills_(out_of_memory_kills()) {}
 
-/// The slot whose heartbeats are the process'. Of threads, that of the first worker.
-TaskSlot& Tasks::slot_of(const ProcessPlan& plan) const {
+/// The card whose heartbeats are the process'. Of threads, that of the first worker.
+TaskCard& Tasks::card_of(const ProcessPlan& plan) const {
   const ControlBlock& control = options_.control;
   if (plan.ranks.empty()) return control.server(plan.servers.front());
-  return control.slot(plan.ranks.front());
+  return control.card(plan.ranks.front());
 }
 
 // What a task of the same number has said before must not be taken for what the new one says.
-// Counts that go on (steps, samples, results) stay. The state comes last: from then on the slot is
+// Counts that go on (steps, samples, results) stay. The state comes last: from then on the card is
 // the new task's.
-void Tasks::clear_slots(const ProcessPlan& plan) const {
+void Tasks::clear_cards(const ProcessPlan& plan) const {
   for (const int worker : plan.ranks) {
-    WorkerSlot& slot = options_.control.slot(worker);
-    slot.awaited_generation.store(0);
-    slot.ready_step.store(-1);
+    WorkerCard& card = options_.control.card(worker);
+    card.awaited_generation.store(0);
+    card.ready_step.store(-1);
     options_.control.take_back(worker);
-    slot.finished.store(false);
-    slot.activity.clear();
-    slot.heading_for.store(0);
-    slot.own_samples_per_second.store(0);
-    slot.state.store(WorkerState::starting);
+    card.finished.store(false);
+    card.activity.clear();
+    card.heading_for.store(0);
+    card.own_samples_per_second.store(0);
+    card.state.store(WorkerState::starting);
   }
   for (const int server : plan.servers) {
     options_.control.server(server).state.store(WorkerState::starting);
@@ -76,13 +77,13 @@ void Tasks::clear_slots(const ProcessPlan& plan) const {
 }
 
 void Tasks::start(const ProcessPlan& plan) {
-  clear_slots(plan);
+  clear_cards(plan);
   options_.processes.start(plan);
   tasks_.push_back({.plan = plan, .pulse = Pulse(Clock::now())});
 }
 
-bool Tasks::ended_well(const TaskSlot& slot) const {
-  return is_done(slot) || (ended_all_ && slot.state.load() != WorkerState::failed);
+bool Tasks::ended_well(const TaskCard& card) const {
+  return is_done(card) || (ended_all_ && card.state.load() != WorkerState::failed);
 }
 
 std::vector<Tasks::End> Tasks::reap() {
@@ -91,23 +92,23 @@ std::vector<Tasks::End> Tasks::reap() {
     const ProcessPlan& plan = tasks_[end.index].plan;
     End& told = ends.emplace_back(End{.plan = plan, .pid = end.pid});
     for (const int worker : plan.ranks) {
-      WorkerSlot& slot = options_.control.slot(worker);
-      slot.result.task.peak_rss_bytes =
-          std::max(slot.result.task.peak_rss_bytes, end.peak_rss_bytes);
-      told.done = told.done && is_done(slot);
-      if (ended_well(slot)) continue;
-      WorkerFailure failure = describe_end(slot, end);
+      WorkerCard& card = options_.control.card(worker);
+      card.result.task.peak_rss_bytes =
+          std::max(card.result.task.peak_rss_bytes, end.peak_rss_bytes);
+      told.done = told.done && is_done(card);
+      if (ended_well(card)) continue;
+      WorkerFailure failure = describe_end(card, end);
       failure.rank = worker;
-      failure.step = slot.step.load();
+      failure.step = card.step.load();
       told.failures.push_back(std::move(failure));
     }
     for (const int server : plan.servers) {
-      ServerSlot& slot = options_.control.server(server);
-      slot.task.peak_rss_bytes = std::max(slot.task.peak_rss_bytes, end.peak_rss_bytes);
-      told.done = told.done && is_done(slot);
-      if (ended_well(slot)) continue;
-      WorkerFailure failure = describe_end(slot, end);
-      failure.role = "server";
+      ServerCard& card = options_.control.server(server);
+      card.task.peak_rss_bytes = std::max(card.task.peak_rss_bytes, end.peak_rss_bytes);
+      told.done = told.done && is_done(card);
+      if (ended_well(card)) continue;
+      WorkerFailure failure = describe_end(card, end);
+      failure.role = cluster::kServerRole;
       failure.rank = server;
       told.failures.push_back(std::move(failure));
     }
@@ -118,15 +119,15 @@ std::vector<Tasks::End> Tasks::reap() {
 
 // What the task says of itself is nearest to the cause; then what this process knows because it
 // ended the task; then what the kernel says.
-WorkerFailure Tasks::describe_end(const TaskSlot& slot, const Processes::End& end) const {
+WorkerFailure Tasks::describe_end(const TaskCard& card, const Processes::End& end) const {
   const Task& task = tasks_[end.index];
   WorkerFailure failure;
   failure.pid = end.pid;
   failure.host = cluster::host_name();
   failure.log = options_.log_of(task.plan).string();
-  if (slot.state.load() == WorkerState::failed) {
-    failure.code = static_cast<ErrorCode>(slot.error_code);
-    failure.message = slot.error.data();
+  if (card.state.load() == WorkerState::failed) {
+    failure.code = static_cast<ErrorCode>(card.error_code);
+    failure.message = card.error.data();
   } else if (!task.ended_because.empty()) {
     failure.code = ErrorCode::timeout;
     failure.message = task.ended_because;
@@ -155,7 +156,7 @@ std::vector<std::string> Tasks::end_silent(Clock::time_point now) {
 
 std::optional<std::string> Tasks::look_at(std::size_t index, Clock::time_point now) {
   Task& task = tasks_[index];
-  const auto silence = task.pulse.silence(slot_of(task.plan).heartbeats.load(), now);
+  const auto silence = task.pulse.silence(card_of(task.plan).heartbeats.load(), now);
   const double seconds = std::chrono::duration<double>(silence).count();
   const ClusterOptions& cluster = options_.cluster;
   if (seconds >= cluster.silence_lost_seconds && task.ended_because.empty()) {
@@ -210,10 +211,13 @@ std::vector<RunStatus::Task> Tasks::list(const cluster::View& view) const {
     if (!options_.processes.is_running(index)) continue;
     const std::int64_t pid = options_.processes.pid(index);
     for (const int worker : tasks_[index].plan.ranks) {
-      all.push_back({.role = "worker", .number = worker, .rank = view.rank_of(worker), .pid = pid});
+      all.push_back({.role = cluster::kWorkerRole,
+                     .number = worker,
+                     .rank = view.rank_of(worker),
+                     .pid = pid});
     }
     for (const int server : tasks_[index].plan.servers) {
-      all.push_back({.role = "server", .number = server, .rank = {}, .pid = pid});
+      all.push_back({.role = cluster::kServerRole, .number = server, .rank = {}, .pid = pid});
     }
   }
   return all;

@@ -21,8 +21,8 @@ namespace cohort::launch {
 /// launcher's business, who trains with whom that of Groups.
 ///
 /// How a process ended is put together from two sides. The kernel says that it ended, and how; its
-/// slot in the control block says how far its tasks had come and what they themselves call the
-/// reason. A task has ended well only where its slot says `done`: an exit code alone says nothing.
+/// card in the control block says how far its tasks had come and what they themselves call the
+/// reason. A task has ended well only where its card says `done`: an exit code alone says nothing.
 /// For the launcher's thread.
 class Tasks {
  public:
@@ -37,8 +37,8 @@ class Tasks {
 
   explicit Tasks(Options options);
 
-  /// Clears the slots of its tasks and starts the process. Throws Error where none can be made; the
-  /// slots are clear then all the same.
+  /// Clears the cards of its tasks and starts the process. Throws Error where none can be made; the
+  /// cards are clear then all the same.
   void start(const ProcessPlan& plan);
 
   struct End {
@@ -73,10 +73,10 @@ class Tasks {
     std::string ended_because = {};  ///< By this process; empty: it was not.
   };
 
-  bool ended_well(const TaskSlot& slot) const;
-  TaskSlot& slot_of(const ProcessPlan& plan) const;
-  void clear_slots(const ProcessPlan& plan) const;
-  WorkerFailure describe_end(const TaskSlot& slot, const Processes::End& end) const;
+  bool ended_well(const TaskCard& card) const;
+  TaskCard& card_of(const ProcessPlan& plan) const;
+  void clear_cards(const ProcessPlan& plan) const;
+  WorkerFailure describe_end(const TaskCard& card, const Processes::End& end) const;
   std::optional<std::string> look_at(std::size_t index, Clock::time_point now);
 
   Options options_;

@@ -118,6 +118,9 @@ PlanJson to_json(const std::vector<LayerPlan>& plans) {
   return list;
 }
 
+// What is read is only types and options: shapes follow from these by the same arithmetic as for a
+// job file, and those in the text are compared with it. So a file that was changed by hand, or is
+// of another version whose layers compute their shapes otherwise, is refused and not believed.
 std::vector<LayerPlan> read_architecture(const JsonFields& fields, const char* key,
                                          const tensor::DataSpec& spec) {
   std::vector<LayerPlan> plans;

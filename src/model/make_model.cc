@@ -57,6 +57,8 @@ double work_of(const std::vector<LayerPlan>& plans) {
 
 }  // namespace
 
+// The same options, data and seed make the same first weights, in every process of a run: a worker
+// that comes later makes the model that all began with, without asking anybody for it.
 std::unique_ptr<Model> make_model(const ModelOptions& options, const tensor::DataSpec& spec,
                                   std::uint64_t seed) {
   check_one_source(options);

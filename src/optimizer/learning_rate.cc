@@ -36,6 +36,9 @@ double warm_up(const ScheduleOptions& schedule, std::int64_t step) {
   return static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps);
 }
 
+// Every rate is a pure function of the step, so a run that is resumed, and a worker that comes
+// late, has the rate that all have. The warm-up multiplies whatever the schedule says; a cosine
+// begins after it, the others count their steps from the first.
 struct RowAndRate : ScheduleRow {
   double (*rate)(const ScheduleOptions& schedule, double base_lr, std::int64_t step,
                  std::int64_t total_steps);

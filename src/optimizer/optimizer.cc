@@ -58,6 +58,11 @@ class Sgd final : public Optimizer {
   const OptimizerOptions options_;
 };
 
+// The rules. Each turns the options and a step's scalars into the few floats that its kernel works
+// with (optimizer_kernels.cc), in double and rounded once, so that an update of any part of the
+// parameters has the bits of an update of all of them. Where an update is a share s of a step, what
+// a rule does to the gradient and what it does to the step size must give, over updates whose
+// shares add up to 1, about what one whole step gives; each rule says how it does that.
 /// SGD with a velocity, plain or Nesterov's.
 class Momentum final : public Optimizer {
  public:
@@ -241,6 +246,8 @@ const std::vector<RowAndRule>& optimizer_rows() {
 
 }  // namespace
 
+// In double and in lanes whose number is fixed: the sum depends on the values and their number, not
+// on the machine's vectors.
 double sum_of_squares(std::span<const float> values) {
   std::array<double, kSquareLanes> lanes{};
   add_squares(lanes.data(), values.data(), values.size());
@@ -261,6 +268,8 @@ std::vector<OptimizerRow> optimizer_table() {
   return {optimizer_rows().begin(), optimizer_rows().end()};
 }
 
+// For whoever gets gradients that have been through a velocity already. Weight decay went through
+// it as well, and was summed up 1/(1 - momentum) times by it; applied directly it must be as large.
 OptimizerOptions without_momentum(OptimizerOptions options) {
   options.weight_decay /= 1 - options.momentum;
   options.momentum = 0;

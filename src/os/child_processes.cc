@@ -23,6 +23,8 @@ void redirect_output(const std::filesystem::path& log) {
   ::dup2(file.get(), STDERR_FILENO);
 }
 
+// A child dies with its parent, by the kernel's hand, and has a process group of its own, so that a
+// Ctrl-C at the terminal reaches the parent alone, who then asks the children in its own way.
 /// What a child does before anything of its own.
 void become_child(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -35,6 +37,8 @@ void become_child(pid_t parent) {
 
 }  // namespace
 
+// The child never returns from here: it ends by _exit(), which runs nobody's destructors. What was
+// in the parent's output buffers is written before the fork, or both would write it.
 std::size_t ChildProcesses::start(const std::function<int()>& body,
                                   const std::filesystem::path& log) {
   flush_output();

@@ -32,6 +32,9 @@ UniqueFd open_pidfd(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
+// Processes are watched by descriptors (pidfd): a descriptor stays that process' for ever, where a
+// number may soon be another's, and whether it has ended costs one poll() of all of them. This
+// process itself is not watched: of ranks that are threads there is nothing to find out.
 PeerWatch::PeerWatch(const std::vector<pid_t>& pids) {
   for (int rank = 0; rank < static_cast<int>(pids.size()); ++rank) {
     const pid_t pid = pids[static_cast<std::size_t>(rank)];

@@ -116,6 +116,9 @@ void exec_this_program(std::vector<std::string> words, std::vector<std::string> 
   ::execve(program_file().c_str(), arguments.get(), variables.get());
 }
 
+// What it prints goes to a file and not through a pipe: nobody has to read while it runs, and what
+// it has started, and left behind, cannot keep us waiting by holding the pipe open. The last line
+// of it is what most programs say why they failed in.
 void run_program(const std::vector<std::string>& command, const std::filesystem::path& folder,
                  Deadline deadline) {
   const TemporaryFolder scratch;

@@ -51,6 +51,8 @@ void flush_output() {
   std::fflush(stderr);
 }
 
+// Those that this process may run on, which in a container, or under taskset, are fewer than the
+// machine has.
 int usable_cores() {
   cpu_set_t cores;
   if (::sched_getaffinity(0, sizeof(cores), &cores) == 0) return CPU_COUNT(&cores);

@@ -1,4 +1,4 @@
-#include "score/prediction_writer.h"
+#include "score/score_run.h"
 
 #include <fmt/format.h>
 

@@ -15,7 +15,7 @@
 #include "server/memory/lasting_memory.h"
 #include "server/process_test_support.h"
 #include "server/server_test_support.h"
-#include "server/shard/settle_shards.h"
+#include "server/shard/reconcile_shards.h"
 #include "server/wire/wire.h"
 
 namespace cohort::server {
@@ -67,7 +67,7 @@ class TwoGroups {
       const int signal = signal_that_ended(first[static_cast<std::size_t>(server)]);
       require(signal == (server == scenario_.server ? SIGKILL : 0), "a server ended otherwise");
     }
-    settle();
+    reconcile();
     require(::write(go_[1], "go", kServers) == kServers, "the next servers cannot be told");
     for (int worker = 0; worker < kWorkers; ++worker) {
       const int signal = signal_that_ended(workers[static_cast<std::size_t>(worker)]);
@@ -75,7 +75,7 @@ class TwoGroups {
     }
     for (const pid_t server : second)
       require(signal_that_ended(server) == 0, "a server was killed");
-    settle();
+    reconcile();
     check();
   }
 
@@ -91,10 +91,10 @@ class TwoGroups {
     return rules;
   }
 
-  void settle() const {
+  void reconcile() const {
     std::vector<std::span<std::byte>> spans;
     for (const LastingMemory& memory : memories_) spans.push_back(memory.bytes());
-    settle_shards(spans, rules(1));
+    reconcile_shards(spans, rules(1));
   }
 
   void serve(int server, std::int64_t generation, cluster::Store& store) const {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "server/memory/lasting_memory.h"
-#include "server/shard/settle_shards.h"
+#include "server/shard/reconcile_shards.h"
 #include "server/shard/shard_test_support.h"
 #include "server/wire/shard_shape.h"
 
@@ -41,7 +41,7 @@ class TwoServers {
     shards_.clear();
     std::vector<std::span<std::byte>> spans;
     for (const LastingMemory& memory : memories_) spans.push_back(memory.bytes());
-    settle_shards(spans, rules_);
+    reconcile_shards(spans, rules_);
     ++generation_;
     start();
   }
@@ -69,7 +69,7 @@ class TwoServers {
   }
 
   Shard& shard(int server) { return *shards_[static_cast<std::size_t>(server)]; }
-  const PushCounts& counts(int server) { return shard(server).counts(); }
+  const cluster::PushCounts& counts(int server) { return shard(server).counts(); }
   cluster::WorkLeft left() const { return board_->left(); }
 
  private:

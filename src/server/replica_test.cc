@@ -30,11 +30,11 @@ TEST_P(ReplicatedShards, GoOnFromTheCopyWhenTheirMemoryIsLost) {
       ServerGroup group(GetParam(), 3, true);
       run_and_die(group, point + "=kill@" + std::to_string(passing));
       group.lose_memory_of(passing % 3);
-      group.settle();
+      group.reconcile();
       ASSERT_FALSE(run_and_die(group, ""));
       ASSERT_EQ(group.floats(), expected);
       group.lose_memory_of(1);
-      ASSERT_TRUE(group.settle().have_model) << "all copies are there";
+      ASSERT_TRUE(group.reconcile().have_model) << "all copies are there";
       ASSERT_EQ(group.floats(), expected);
     }
   }
@@ -127,7 +127,7 @@ TEST(ReplicatedServers, LoseNoPushThatWasAcknowledged) {
                                                ReplicatedServers::of(servers.memories, 1)};
       const std::span<std::byte> replicas[] = {ReplicatedServers::of(servers.replicas, 0),
                                                ReplicatedServers::of(servers.replicas, 1)};
-      EXPECT_TRUE(settle_shards(memories, rules, replicas).have_model);
+      EXPECT_TRUE(reconcile_shards(memories, rules, replicas).have_model);
       servers.run(10, true);
     }
     for (int server = 0; server < 2; ++server) {

@@ -57,7 +57,7 @@ class RunningServer {
   ServerOptions options;
   cluster::MemoryStore store;
   std::atomic<bool> enough = false;  ///< Ends the server, whoever is still there.
-  std::future<ServerResult> result;
+  std::future<cluster::ServerReport> result;
 };
 
 /// Requests as they travel by gRPC, made by hand.
@@ -115,7 +115,7 @@ TEST(ServerFaults, ARequestMadeAgainGetsTheSameReplyAndDoesNothingTwice) {
     EXPECT_EQ(read_reply(first).header.claim_step, static_cast<std::int64_t>(request) - 1);
   }
   client.close();
-  const ServerResult result = server.result.get();
+  const cluster::ServerReport result = server.result.get();
   EXPECT_EQ(result.counts.applied, 3U);
   EXPECT_EQ(result.counts.duplicates, 0U);
 }
@@ -179,7 +179,7 @@ TEST(ServerFaults, ARequestMadeAgainWhileItWaitsIsAnsweredOnceItCanBe) {
   worker.head.kind = RequestKind::leave;
   worker.call(worker.message({}));
   client.close();
-  const ServerResult result = server.result.get();
+  const cluster::ServerReport result = server.result.get();
   EXPECT_EQ(result.counts.applied, 2U);
   EXPECT_EQ(result.counts.duplicates, 0U);
 }

@@ -15,7 +15,7 @@
 #include "base/failpoint.h"
 #include "optimizer/optimizer.h"
 #include "server/memory/lasting_memory.h"
-#include "server/shard/settle_shards.h"
+#include "server/shard/reconcile_shards.h"
 #include "server/shard/shard_modes_test_support.h"
 
 namespace cohort::server {
@@ -32,8 +32,8 @@ class ServerGroup {
     }
   }
 
-  SettledShards settle() const {
-    return settle_shards(spans_of(memories_), mode_.rules, spans_of(replicas_));
+  ReconciledShards reconcile() const {
+    return reconcile_shards(spans_of(memories_), mode_.rules, spans_of(replicas_));
   }
 
   void lose_memory_of(int server) {

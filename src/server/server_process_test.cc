@@ -38,7 +38,8 @@ void push_ones(ServerClient& client, int times) {
   }
 }
 
-std::future<ServerResult> serve(const cluster::StoreServer& store, const ServerOptions& options) {
+std::future<cluster::ServerReport> serve(const cluster::StoreServer& store,
+                                         const ServerOptions& options) {
   return std::async(std::launch::async, [&store, options] {
     cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
     return run_server(options, mine);
@@ -67,7 +68,7 @@ void lose_a_worker(ShardRules::Consistency consistency) {
   require(signal_that_ended(victim) == SIGKILL, "the worker was not killed");
   push_ones(client, kSteps);
   client.close();
-  const ServerResult result = server.get();
+  const cluster::ServerReport result = server.get();
   require(result.counts.applied == 4 * kSteps, "pushes are missing");
   require(result.version == (consistency == ShardRules::Consistency::async ? 4U : 3U) * kSteps,
           "there are not as many updates as there should be");
@@ -139,7 +140,7 @@ void lose_a_worker_in_its_call() {
     require(error.code() == ErrorCode::peer_lost && error.rank() == 1, error.what());
   }
   client.close();
-  const ServerResult result = server.get();
+  const cluster::ServerReport result = server.get();
   require(result.version == kSteps || result.version == kSteps + 1, "a step is missing");
   require(client.incoming()[0] == -2.0F * static_cast<float>(result.version), "the sum is wrong");
 }
@@ -166,7 +167,7 @@ void lose_a_worker_when_another_server_is_silent() {
   wait_until_its_push_waits(mine);
   ::kill(victim, SIGKILL);
   require(signal_that_ended(victim) == SIGKILL, "the worker was not killed");
-  const ServerResult result = server.get();
+  const cluster::ServerReport result = server.get();
   require(result.counts.applied == 1, "a push that had come was forgotten");
 }
 

@@ -11,7 +11,7 @@
 #include "server/memory/lasting_memory.h"
 #include "server/process_test_support.h"
 #include "server/server_test_support.h"
-#include "server/shard/settle_shards.h"
+#include "server/shard/reconcile_shards.h"
 
 namespace cohort::server {
 namespace {
@@ -51,7 +51,7 @@ class Launcher {
     int groups = 0;
     for (; !done && groups < 10; ++groups) {
       done = run_group(groups + 1);
-      settle();
+      reconcile();
     }
     require(done, "the workers did not come to an end");
     require(groups == 2, "nobody was killed");
@@ -139,10 +139,10 @@ class Launcher {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(acknowledged_.bytes().data());
   }
 
-  void settle() const {
+  void reconcile() const {
     std::vector<std::span<std::byte>> spans;
     for (const LastingMemory& memory : memories_) spans.push_back(memory.bytes());
-    settle_shards(spans, rules_);
+    reconcile_shards(spans, rules_);
   }
 
   void check_floats() const {

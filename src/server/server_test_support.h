@@ -62,7 +62,7 @@ class Servers {
   }
 
   /// Waits for their end.
-  const std::vector<ServerResult>& results() {
+  const std::vector<cluster::ServerReport>& results() {
     for (std::thread& thread : threads_) {
       if (thread.joinable()) thread.join();
     }
@@ -73,7 +73,7 @@ class Servers {
   cluster::MemoryStore store;
 
  private:
-  std::vector<ServerResult> results_;
+  std::vector<cluster::ServerReport> results_;
   std::vector<std::thread> threads_;
 };
 

@@ -38,6 +38,9 @@ void check_size(const char* what, std::size_t found, std::size_t wanted) {
        what, wanted);
 }
 
+// The one place where a strategy takes over what it goes on from. Slots may be missing where the
+// parameters are not: the optimizer is another one than before, or has made no update; then it
+// begins with zeros, and counts its updates from the first, as its bias correction needs it.
 ModelAge load_start(const StrategyContext& context, const ModelMemory& memory) {
   for (const auto slot : memory.slots) std::ranges::fill(slot, 0.0F);
   if (context.start == nullptr) {

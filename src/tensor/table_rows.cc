@@ -27,6 +27,9 @@ TableRows* TableRows::of(const torch::Tensor& parameter) {
   return tables().find(parameter);
 }
 
+// The parameter becomes a view of memory that is this object's. Only rows that a step needs are
+// ever right in it: the others are what they were when they were last fetched, or zero. So a table
+// that is far larger than what a step touches costs address space here, and no traffic.
 TableRows::TableRows(torch::Tensor parameter, bool keep_values, Fetch fetch)
     : parameter_(std::move(parameter)),
       rows_(static_cast<std::size_t>(parameter_.size(0))),
@@ -47,6 +50,8 @@ void TableRows::need(std::span<const std::int64_t> ids) {
   fetch_(wanted);
 }
 
+// A row may come several times in one batch, and in several backward passes of one step: its
+// gradients are summed in the order in which they come, which is the same in every run.
 void TableRows::add_gradients(std::span<const std::int64_t> ids, std::span<const float> gradients) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto gradient = gradients.subspan(i * width_, width_);

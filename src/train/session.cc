@@ -11,6 +11,9 @@
 
 namespace cohort::training {
 
+// All workers of a group make theirs at the same time, and in the same order: model, then strategy
+// (which meets the others), then stepper and loop. What throws in here ends this group and not the
+// worker, which comes to the next with the state it still has.
 Session::Session(WorkerLife& life, const cluster::View& view, launch::Seat::Group& group,
                  const tensor::TrainingState* start)
     : life_(life),
@@ -30,12 +33,12 @@ Session::Session(WorkerLife& life, const cluster::View& view, launch::Seat::Grou
   const bool pushed_again = start != nullptr && !start->unanswered.empty();
   if (pushed_again && life_.rows_under_way > 0) life_.count_rows();
   life_.rows_under_way = 0;
-  loop_.emplace(LoopParts{.life = life_,
-                          .view = view_,
-                          .engine = group.engine->name(),
-                          .model = *model_,
-                          .strategy = *strategy_,
-                          .stepper = stepper_});
+  loop_.emplace(LoopContext{.life = life_,
+                            .view = view_,
+                            .engine = group.engine->name(),
+                            .model = *model_,
+                            .strategy = *strategy_,
+                            .stepper = stepper_});
   log_info("rank {} of {}: {}", group.engine->rank(), view_.world(), strategy_->report().words);
 }
 
@@ -65,7 +68,7 @@ strategy::StrategyContext Session::strategy_context(const launch::Seat::Group& g
           .store = *group.store,
           .optimizer = *optimizer_,
           .phases = life_.phases,
-          .activity = &life_.slot.activity,
+          .activity = &life_.card.activity,
           .options = job.strategy,
           .optimizer_options = job.train.optimizer,
           .start = start,
@@ -91,6 +94,8 @@ void Session::carry(tensor::TrainingState& state) {
   save_apart(*model_, state);
 }
 
+// Once. For the others this worker is gone from here on: nobody waits for it any more. Model and
+// strategy live on until there is a next session, since the state may still be carried from them.
 void Session::leave() noexcept {
   if (std::exchange(left_, true)) return;
   try {

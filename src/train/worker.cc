@@ -24,14 +24,14 @@ class Worker {
   void run(const std::function<void()>& on_failure) {
     cluster::View view = seat_.first();
     while (view.rank_of(life_.worker) && !train_in(view, on_failure)) {
-      life_.slot.activity.waiting.store(WaitFor::nothing);
-      life_.slot.heading_for.store(0);
+      life_.card.activity.waiting.store(WaitFor::nothing);
+      life_.card.heading_for.store(0);
       view = seat_.next(view.generation, steps_done());
     }
     life_.log.reset();
     finish_writing();
     life_.trace.write(life_.run.run_dir, life_.worker);
-    life_.slot.state.store(launch::WorkerState::done);
+    life_.card.state.store(launch::WorkerState::done);
   }
 
  private:
@@ -52,7 +52,7 @@ class Worker {
       // The others may be waiting for it to appear.
       if (forming_) life_.run.control.break_group(view.generation);
       log_warn("worker {} leaves group {}: {}", life_.worker, view.generation, error.what());
-      launch::put_text(life_.slot.error, error.what());
+      launch::put_text(life_.card.error, error.what());
     }
     leave();
     failpoint("worker.pause");
@@ -61,11 +61,11 @@ class Worker {
 
   /// A checkpoint may still be on its way to the disk.
   void finish_writing() {
-    const Working working(life_.slot.activity, BusyWith::checkpoint);
-    life_.parts.settle();
+    const Working working(life_.card.activity, BusyWith::checkpoint);
+    life_.parts.wait_until_written();
     if (!life_.checkpoints) return;
     try {
-      life_.checkpoints->settle();
+      life_.checkpoints->wait_until_written();
     } catch (const Error& error) {
       log_warn("{}", error.what());
     }
@@ -81,7 +81,7 @@ class Worker {
   /// The session of the group before is kept until there is a new one: should the chief be lost
   /// meanwhile, this worker still has what it needs to take over.
   Session& session_in(const cluster::View& view) {
-    const Working working(life_.slot.activity, BusyWith::group);
+    const Working working(life_.card.activity, BusyWith::group);
     forming_ = true;
     if (view.generation > 1) failpoint("worker.carry");
     const bool chief = view.rank_of(life_.worker) == 0;
@@ -160,6 +160,8 @@ std::int64_t total_steps(const TrainOptions& train, std::int64_t samples) {
       train.epochs, samples, train.batch, data::kMostSteps);
 }
 
+// Whatever a job's own functions, torch or the library throw becomes an Error here, with a code by
+// which the launcher decides whether another process would fare better.
 Error current_error() {
   try {
     throw;

@@ -15,13 +15,13 @@
 namespace cohort::training {
 
 /// What a worker keeps while it goes from one group of workers to the next: counts that go on, its
-/// slot in the control block, and what it writes. Sessions, and all that is made for one group, are
+/// card in the control block, and what it writes. Sessions, and all that is made for one group, are
 /// given it and change it. For the worker's thread; what its writers' threads use is theirs.
 struct WorkerLife {
   WorkerLife(const WorkerRun& its_run, int number)
       : run(its_run),
         worker(number),
-        slot(its_run.control.slot(number)),
+        card(its_run.control.card(number)),
         total_steps(training::total_steps(run.job.train, run.data.train->size())),
         parts(run.job),
         timeout(std::chrono::duration<double>(run.job.cluster.timeout_seconds)),
@@ -39,13 +39,13 @@ struct WorkerLife {
   void count_rows() {
     const std::int64_t rows = std::exchange(rows_under_way, 0);
     samples += rows;
-    slot.samples.fetch_add(rows, std::memory_order_relaxed);
+    card.samples.fetch_add(rows, std::memory_order_relaxed);
     ++own_steps;
   }
 
   const WorkerRun& run;
   int worker;
-  launch::WorkerSlot& slot;
+  launch::WorkerCard& card;
   std::int64_t total_steps;
   WorkerParts parts;  ///< Of checkpoints, while it is not the chief.
   Timeout timeout;    ///< Of all its waits for peers.

@@ -67,7 +67,7 @@ TEST(Worker, ThatLeavesWhileItsGroupFormsKeepsNobodyWaiting) {
   }
   set_failpoints("");
   EXPECT_THAT(
-      (std::vector<std::string>{control.slot(0).error.data(), control.slot(1).error.data()}),
+      (std::vector<std::string>{control.card(0).error.data(), control.card(1).error.data()}),
       UnorderedElementsAre(HasSubstr("worker.rendezvous"),
                            HasSubstr("a task was lost while others waited")));
 }

@@ -31,10 +31,6 @@ const EngineRow& best_engine(const Peers& peers) {
 
 }  // namespace
 
-std::unique_ptr<Engine> Engine::group(std::span<const int>, Deadline) {
-  fail(ErrorCode::unsupported, "the engine {} has no groups", name());
-}
-
 std::unique_ptr<Engine> make_engine(const EngineOptions& options, cluster::Store& store,
                                     Deadline deadline) {
   check_known("engine", options.name, engine_names());

@@ -4,7 +4,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "transport/engine.h"
 
@@ -15,34 +14,48 @@ namespace cohort::transport {
 /// Passes every call on to another engine. Derive from it and override what shall be different.
 class ForwardingEngine : public Engine {
  public:
-  explicit ForwardingEngine(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+  /// `engine` must outlive this one.
+  explicit ForwardingEngine(Engine& engine) : Engine(engine.facts()), engine_(engine) {}
 
-  std::string name() const override { return engine_->name(); }
-  int rank() const override { return engine_->rank(); }
-  int world() const override { return engine_->world(); }
+  explicit ForwardingEngine(std::unique_ptr<Engine> engine)
+      : ForwardingEngine(std::move(engine), [](EngineFacts&) {}) {}
+
+  /// `disguise` changes what this engine says of itself.
+  template <class Disguise>
+  ForwardingEngine(std::unique_ptr<Engine> engine, Disguise&& disguise)
+      : Engine(disguised(engine->facts(), disguise)), owned_(std::move(engine)), engine_(*owned_) {}
+
   std::unique_ptr<Transport> connect(Deadline deadline) override {
-    return engine_->connect(deadline);
+    return engine_.connect(deadline);
   }
-  std::vector<int> hosts() const override { return engine_->hosts(); }
   std::unique_ptr<Engine> group(std::span<const int> ranks, Deadline deadline) override {
-    return engine_->group(ranks, deadline);
+    return engine_.group(ranks, deadline);
   }
-  std::string address() const override { return engine_->address(); }
-  SharedRegions* shared_regions() override { return engine_->shared_regions(); }
-  bool sends_in_background() const override { return engine_->sends_in_background(); }
+  SharedRegions* shared_regions() override { return engine_.shared_regions(); }
 
  private:
-  std::unique_ptr<Engine> engine_;
+  template <class Disguise>
+  static EngineFacts disguised(EngineFacts facts, Disguise&& disguise) {
+    disguise(facts);
+    return facts;
+  }
+
+  std::unique_ptr<Engine> owned_;  // Null: it belongs to somebody else.
+  Engine& engine_;
 };
 
-/// An engine whose ranks share no memory, as if they were on different hosts.
+/// An engine whose ranks share no memory, as if they were on different hosts, and whose network
+/// does the sending.
 class ApartEngine : public ForwardingEngine {
  public:
+  explicit ApartEngine(std::unique_ptr<Engine> engine)
+      : ForwardingEngine(std::move(engine), [](EngineFacts& facts) {
+          facts.name = "apart";
+          facts.sends_in_background = true;
+        }) {}
   using ForwardingEngine::ForwardingEngine;
 
-  std::string name() const override { return "apart"; }
   SharedRegions* shared_regions() override { return nullptr; }
-  bool sends_in_background() const override { return true; }
 };
 
 }  // namespace cohort::transport

@@ -10,7 +10,6 @@
 #include "transport/composed/composed.h"
 #include "transport/gloo/gloo.h"
 #include "transport/inproc/inproc.h"
-#include "transport/mesh.h"
 #include "transport/rank_group.h"
 #include "transport/shm/shm.h"
 #include "transport/transport_test_support.h"

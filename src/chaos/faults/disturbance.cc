@@ -23,6 +23,8 @@ fs::path note_of(const fs::path& gate) {
 
 }  // namespace
 
+// A process is held by a descriptor of the kernel's, not by its number: numbers are used again, and
+// a signal that comes too late must not hit a stranger.
 HeldProcess::HeldProcess(pid_t pid)
     : handle_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
 
@@ -44,6 +46,8 @@ Disturbance::~Disturbance() {
   if (stopped_) process_.signal(SIGCONT);
 }
 
+// Frozen is stopped all the time; slow is stopped for most of every tenth of a second, and so makes
+// a tenth of its steps, as a machine does that somebody else uses.
 void Disturbance::tick() {
   if (over_) return;
   over_ = end_.passed() || process_.has_ended();
@@ -68,6 +72,9 @@ SlowDisk::SlowDisk(const fs::path& library, const fs::path& run_dir)
                   "SLOW_DISK_GATE=" + gate_.string()};
 }
 
+// The gate is a file: while it is there, the library that is loaded into the training's processes
+// lets writes to the checkpoints' folder wait, and leaves a note that somebody does. So a fault can
+// be done in the middle of a checkpoint, however fast the disk is.
 void SlowDisk::hold() {
   fs::remove(note_of(gate_));
   write_file_atomically(gate_, "");

@@ -6,6 +6,8 @@
 #include <array>
 #include <tuple>
 
+#include "cluster/task_name.h"
+
 namespace cohort::chaos {
 namespace {
 
@@ -148,11 +150,11 @@ const char* name_of(Fault fault) {
 }
 
 const char* name_of(TaskRole role) {
-  return role == TaskRole::worker ? "worker" : role == TaskRole::server ? "server" : "chief";
+  return role == TaskRole::chief ? "chief" : role_in_files(role);
 }
 
 const char* role_in_files(TaskRole role) {
-  return role == TaskRole::server ? "server" : "worker";
+  return role == TaskRole::server ? cluster::kServerRole : cluster::kWorkerRole;
 }
 
 bool is_timed(Fault fault) {
@@ -245,9 +247,10 @@ int planted_task(const FaultEvent& event, const ClusterSize& size) {
 std::string planted_faults(const RoundPlan& plan, const ClusterSize& size, std::int64_t steps) {
   for (const FaultEvent& event : plan.events) {
     if (!is_planted(event.fault)) continue;
-    return fmt::format("{}-{}:{}={}@{}", role_in_files(event.role), planted_task(event, size),
-                       event.point, event.fault == Fault::exit ? "exit" : "kill",
-                       passing_of(event, plan.strategy, steps));
+    return fmt::format(
+        "{}:{}={}@{}",
+        cluster::task_name(role_in_files(event.role), planted_task(event, size), '-'), event.point,
+        event.fault == Fault::exit ? "exit" : "kill", passing_of(event, plan.strategy, steps));
   }
   return "";
 }

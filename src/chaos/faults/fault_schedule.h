@@ -48,7 +48,7 @@ enum class TaskRole { worker, server, chief };
 const char* name_of(Fault fault);
 const char* name_of(TaskRole role);
 
-/// As files of a run and `--faults` say it, where a chief is a worker: "worker" or "server".
+/// As files of a run and `--faults` say it (cluster/task_name.h), where a chief is a worker.
 const char* role_in_files(TaskRole role);
 
 /// Whether a signal is sent at a moment of this program's choice.

@@ -27,6 +27,9 @@ DisturbedRun::DisturbedRun(const std::vector<std::string>& words,
       training_(words, run_dir.string() + ".log", environment),
       processes_({training_.pid()}) {}
 
+// One look at everything, and the heart of every loop here: whoever waits for something to happen
+// in the run calls it until it has. A run in which no step is made for `hang_seconds` is ended, so
+// no loop goes on for ever.
 void DisturbedRun::pump() {
   std::this_thread::sleep_for(kTick);
   exit_code_ = training_.exit_code();
@@ -63,6 +66,9 @@ std::vector<std::string> DisturbedRun::problems() {
   return problems_;
 }
 
+// The launcher's tasks die with it, by the kernel's hand, a moment later. What is there after that
+// moment has escaped, and is a violation; it is ended all the same, so that rounds do not disturb
+// each other.
 void DisturbedRun::end_processes() {
   const Deadline deadline = Deadline::in_seconds(kGoneSeconds);
   std::vector<pid_t> left;

@@ -62,6 +62,10 @@ std::vector<std::string> whole_lines(const std::string& text) {
 
 }  // namespace
 
+// Called again and again while the run writes these files. tasks.json is replaced as a whole, so it
+// is read whole; of metrics.jsonl only the end matters; history.jsonl is read on from where the
+// last look ended, and only up to its last newline: the rest of a line that is being written comes
+// with the next look.
 void RunWatch::refresh() {
   read_tasks();
   read_step();

@@ -13,7 +13,7 @@ namespace cohort::chaos {
 
 /// A task as tasks.json lists it.
 struct SeenTask {
-  std::string role;  ///< worker, server.
+  std::string role;  ///< See cluster/task_name.h.
   int number = 0;
   pid_t pid = 0;
   std::optional<int> rank = {};  ///< Of workers that are in the group.

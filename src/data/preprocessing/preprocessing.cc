@@ -140,6 +140,9 @@ Targets read_targets(const JsonFields& fields, const tensor::DataSpec& spec) {
 
 }  // namespace
 
+// Both directions of what model.json has of the preprocessing. What is read may have been written
+// by anybody: every number has its bounds, and whatever the file says twice (here, and in the shape
+// of the data) must be the same in both places, since scoring relies on it without looking again.
 OrderedJson to_json(const Preprocessing& preprocessing) {
   OrderedJson json =
       std::visit([](const auto& input) { return input_json(input); }, preprocessing.input);

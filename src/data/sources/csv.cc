@@ -108,6 +108,8 @@ void check_same_columns(const Table& train, const Table& validation) {
 
 // Means and factors are learned of the training rows only; classes of all rows, unless there is an
 // unknown class for those that training has not seen (Targets).
+// The order matters: the file is read, samples are set aside, and only then is anything learned of
+// the rest. What validation samples look like must not be known to the model, not even by a mean.
 LoadedData load_csv(const DataOptions& options, std::uint64_t seed) {
   if (options.path.empty()) fail(ErrorCode::invalid, "csv data needs a path: the file to read");
   Table table = read_table(options.path, options);

@@ -9,12 +9,12 @@ namespace cohort::gossip {
 namespace {
 
 /// Between two looks at the boxes and the count.
-constexpr auto kSettlePause = std::chrono::microseconds(200);
+constexpr auto kLookPause = std::chrono::microseconds(200);
 
 /// What a worker that gives up adds to the count, so that all others see it at once.
 constexpr std::int64_t kGivenUp = -1'000'000'000;
 
-std::string lost_key(const SettleOptions& options) {
+std::string lost_key(const MeetingOptions& options) {
   return options.key + "/lost";
 }
 
@@ -32,8 +32,8 @@ std::unique_ptr<PeerBoxes> make_peer_boxes(const PeerBoxesOptions& options,
   return make_remote_boxes(options, engine, store);
 }
 
-void settle(PeerBoxes& boxes, cluster::Store& store, const SettleOptions& options,
-            const std::function<void()>& take_arrived) {
+void come_together(PeerBoxes& boxes, cluster::Store& store, const MeetingOptions& options,
+                   const std::function<void()>& take_arrived) {
   std::int64_t settled = 0;
   for (bool counted = false; settled < options.world;) {
     take_arrived();
@@ -46,7 +46,7 @@ void settle(PeerBoxes& boxes, cluster::Store& store, const SettleOptions& option
           parse_integer(store.get(lost_key(options), options.deadline), 0, options.world - 1);
       give_up_on(static_cast<int>(lost.value_or(0)));
     }
-    if (const auto lost = boxes.lost_peer()) {
+    if (const auto lost = boxes.attendance().lost_peer()) {
       store.set(lost_key(options), std::to_string(*lost));
       store.add(options.key, kGivenUp);
       give_up_on(*lost);
@@ -55,7 +55,7 @@ void settle(PeerBoxes& boxes, cluster::Store& store, const SettleOptions& option
       fail(ErrorCode::timeout, "only {} of {} workers came together in time", settled,
            options.world);
     }
-    std::this_thread::sleep_for(kSettlePause);
+    std::this_thread::sleep_for(kLookPause);
   }
   take_arrived();  // What came between the last look and the last worker's word.
 }

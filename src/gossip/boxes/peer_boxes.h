@@ -42,6 +42,24 @@ namespace cohort::gossip {
 /// shared_boxes.cc has all boxes in memory that the workers share; remote_boxes.cc has each
 /// worker's boxes in its own memory, and senders call its server (remote_box.h).
 
+/// Who of the peers is still there, as far as one worker knows. Owned by the boxes whose
+/// attendance() it is; the same thread.
+class Attendance {
+ public:
+  virtual ~Attendance() = default;
+
+  /// Whether `peer` cannot be reached any more, as far as is known. It costs its own parcels,
+  /// nothing else.
+  virtual bool lost(int peer) = 0;
+
+  /// A peer that is lost, lowest first. Looks for one: a target that is gone is found within the
+  /// time of a few calls.
+  virtual std::optional<int> lost_peer() = 0;
+
+  /// For the others this worker is lost from now on.
+  virtual void leave() noexcept = 0;
+};
+
 /// One worker's side of all its boxes. No call here waits for a peer. One thread at a time.
 class PeerBoxes {
  public:
@@ -67,16 +85,7 @@ class PeerBoxes {
   /// workers go on calling things here.
   virtual bool idle() = 0;
 
-  /// Whether `peer` cannot be reached any more, as far as is known. It costs its own parcels,
-  /// nothing else.
-  virtual bool lost(int peer) = 0;
-
-  /// A peer that is lost, lowest first. Looks for one: a target that is gone is found within the
-  /// time of a few calls.
-  virtual std::optional<int> lost_peer() = 0;
-
-  /// For the others this worker is lost from now on.
-  virtual void leave() noexcept = 0;
+  virtual Attendance& attendance() = 0;
 
   /// Where this worker gets its work; lives as long as the boxes. Its calls may wait for rank 0.
   virtual Claims& claims() = 0;
@@ -109,7 +118,7 @@ std::unique_ptr<PeerBoxes> make_shared_boxes(const PeerBoxesOptions& options,
 std::unique_ptr<PeerBoxes> make_remote_boxes(const PeerBoxesOptions& options,
                                              transport::Engine& engine, cluster::Store& store);
 
-struct SettleOptions {
+struct MeetingOptions {
   std::string key;  ///< In the store; another one each time.
   int world = 1;
   Deadline deadline;
@@ -123,7 +132,7 @@ struct SettleOptions {
 /// everybody takes once more. A worker that finds a peer lost makes the count negative, so that all
 /// others give up with the same words at once. Throws Error(peer_lost) when a peer is gone,
 /// Error(timeout) when not all have come before the deadline.
-void settle(PeerBoxes& boxes, cluster::Store& store, const SettleOptions& options,
-            const std::function<void()>& take_arrived);
+void come_together(PeerBoxes& boxes, cluster::Store& store, const MeetingOptions& options,
+                   const std::function<void()>& take_arrived);
 
 }  // namespace cohort::gossip

@@ -109,7 +109,7 @@ TEST_P(EveryKindOfBoxes, WorkForOneWorkerAlone) {
   EXPECT_TRUE(group.of(0).claims().next());
   EXPECT_FALSE(group.of(0).claims().next());
   EXPECT_TRUE(group.of(0).idle());
-  EXPECT_FALSE(group.of(0).lost_peer());
+  EXPECT_FALSE(group.of(0).attendance().lost_peer());
 }
 
 std::vector<std::pair<std::int64_t, int>> pieces(const cluster::WorkLeft& work) {
@@ -153,11 +153,11 @@ TEST_P(EveryKindOfBoxes, KnowWhatIsLeftToDo) {
 
 TEST_P(EveryKindOfBoxes, SkipAWorkerThatLeaves) {
   BoxesGroup group(GetParam(), 3, {.topology = Topology::all, .message_bytes = 64});
-  EXPECT_FALSE(group.of(0).lost_peer());
-  group.of(1).leave();
-  EXPECT_TRUE(eventually([&] { return group.of(0).lost_peer() == 1; }));
-  EXPECT_TRUE(group.of(0).lost(1));
-  EXPECT_FALSE(group.of(0).lost(2));
+  EXPECT_FALSE(group.of(0).attendance().lost_peer());
+  group.of(1).attendance().leave();
+  EXPECT_TRUE(eventually([&] { return group.of(0).attendance().lost_peer() == 1; }));
+  EXPECT_TRUE(group.of(0).attendance().lost(1));
+  EXPECT_FALSE(group.of(0).attendance().lost(2));
   EXPECT_FALSE(group.of(0).put(1, parcel(1, {1}), WhenFull::replace));
   EXPECT_TRUE(group.of(0).put(2, parcel(1, {1}), WhenFull::replace));
 }
@@ -170,7 +170,7 @@ TEST(RemoteBoxes, ALostPeerIsSkippedAndTheOthersGoOn) {
   group.boxes[1].reset();
   EXPECT_TRUE(eventually([&] {
     group.of(0).put(1, parcel(1, {1}), WhenFull::replace);
-    return group.of(0).lost_peer() == 1;
+    return group.of(0).attendance().lost_peer() == 1;
   }));
   EXPECT_FALSE(group.of(0).put(1, parcel(1, {1}), WhenFull::replace));
   ASSERT_TRUE(group.of(0).put(2, parcel(1, {7}), WhenFull::replace));

@@ -14,7 +14,7 @@ std::string key_of(int rank) {
 ///
 /// A peer is lost when a call to it has failed. lost_peer() therefore pings: who has nothing to
 /// send would never find out otherwise. A worker hears nothing of those that only send to it.
-class RemoteBoxes : public PeerBoxes {
+class RemoteBoxes : public PeerBoxes, private Attendance {
  public:
   RemoteBoxes(const PeerBoxesOptions& options, transport::Engine& engine, cluster::Store& store)
       : world_(engine.world()),
@@ -84,6 +84,7 @@ class RemoteBoxes : public PeerBoxes {
   // They notice when the server is gone.
   void leave() noexcept override { server_.reset(); }
 
+  Attendance& attendance() override { return *this; }
   Claims& claims() override { return *claims_; }
 
   Traffic traffic() const override {

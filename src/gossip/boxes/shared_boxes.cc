@@ -21,7 +21,7 @@ struct alignas(64) Presence {
 
 /// A parcel is copied once, into the box. A peer is lost when it has said so or its process has
 /// ended; that is asked of the kernel, so nobody has to send anything to find out.
-class SharedBoxes : public PeerBoxes {
+class SharedBoxes : public PeerBoxes, private Attendance {
  public:
   SharedBoxes(const PeerBoxesOptions& options, transport::Engine& engine)
       : rank_(engine.rank()),
@@ -65,6 +65,8 @@ class SharedBoxes : public PeerBoxes {
   }
 
   bool idle() override { return true; }
+
+  Attendance& attendance() override { return *this; }
 
   bool lost(int peer) override {
     const auto index = static_cast<std::size_t>(peer);

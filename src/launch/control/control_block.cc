@@ -29,12 +29,12 @@ class Layout {
   std::size_t end_ = 0;
 };
 
-template <class Slot>
-std::span<Slot> make_all(std::byte* memory, std::size_t count) {
-  static_assert(alignof(Slot) <= kLine);
-  auto* slots = reinterpret_cast<Slot*>(memory);
-  for (std::size_t i = 0; i < count; ++i) new (slots + i) Slot{};
-  return {slots, count};
+template <class Card>
+std::span<Card> make_all(std::byte* memory, std::size_t count) {
+  static_assert(alignof(Card) <= kLine);
+  auto* cards = reinterpret_cast<Card*>(memory);
+  for (std::size_t i = 0; i < count; ++i) new (cards + i) Card{};
+  return {cards, count};
 }
 
 }  // namespace
@@ -44,8 +44,8 @@ ControlBlock::ControlBlock(int max_workers, int servers) {
   const auto server_count = static_cast<std::size_t>(servers);
   Layout layout;
   const std::size_t header = layout.take(sizeof(Header));
-  const std::size_t slots = layout.take(workers * sizeof(WorkerSlot));
-  const std::size_t server_slots = layout.take(server_count * sizeof(ServerSlot));
+  const std::size_t cards = layout.take(workers * sizeof(WorkerCard));
+  const std::size_t server_cards = layout.take(server_count * sizeof(ServerCard));
   const std::size_t dismissals = layout.take(workers * sizeof(std::atomic<bool>));
   const std::size_t view = layout.take(ViewRegister::bytes_needed(workers));
   const std::size_t losses = layout.take(workers * LossQueue::bytes_needed());
@@ -56,8 +56,8 @@ ControlBlock::ControlBlock(int max_workers, int servers) {
   if (mapped == MAP_FAILED) fail_errno("cannot share memory with the workers");
   auto* memory = static_cast<std::byte*>(mapped);
   header_ = new (memory + header) Header;
-  slots_ = make_all<WorkerSlot>(memory + slots, workers);
-  servers_ = make_all<ServerSlot>(memory + server_slots, server_count);
+  cards_ = make_all<WorkerCard>(memory + cards, workers);
+  servers_ = make_all<ServerCard>(memory + server_cards, server_count);
   dismissals_ = make_all<std::atomic<bool>>(memory + dismissals, workers);
   view_ = ViewRegister(memory + view);
   losses_ = memory + losses;
@@ -65,8 +65,8 @@ ControlBlock::ControlBlock(int max_workers, int servers) {
 
 // The order matters: to show, then to look; and for the launcher to say that there is a stop, then
 // to look. So at least one of the two sees the other.
-bool ControlBlock::may_head_for(WorkerSlot& slot, std::int64_t steps) const {
-  slot.heading_for.store(steps);
+bool ControlBlock::may_head_for(WorkerCard& card, std::int64_t steps) const {
+  card.heading_for.store(steps);
   if (!header_->stop.load()) return true;
   std::int64_t last = header_->last_step.load();
   for (; last < 0; last = header_->last_step.load()) std::this_thread::yield();
@@ -76,7 +76,7 @@ bool ControlBlock::may_head_for(WorkerSlot& slot, std::int64_t steps) const {
 std::int64_t ControlBlock::furthest_step(std::span<const int> workers) const {
   std::int64_t furthest = 0;
   for (const int worker : workers) {
-    furthest = std::max(furthest, slot(worker).heading_for.load());
+    furthest = std::max(furthest, card(worker).heading_for.load());
   }
   return furthest;
 }

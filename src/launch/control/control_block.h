@@ -6,8 +6,8 @@
 #include <limits>
 #include <span>
 
+#include "launch/control/cards.h"
 #include "launch/control/piece_losses.h"
-#include "launch/control/slots.h"
 #include "launch/control/view_register.h"
 
 namespace cohort::launch {
@@ -16,7 +16,7 @@ namespace cohort::launch {
 /// tells the other goes through it:
 ///
 ///   orders    launcher → tasks   the group to train in, stop, pause, sent away, end of the servers
-///   reports   task → launcher    a slot each (slots.h): state, step, sign of life, result
+///   reports   task → launcher    a card each (cards.h): state, step, sign of life, result
 ///   notes     chief → all        how far the log is, what was saved, losses of pieces
 ///
 /// Who writes which register, and how it changes:
@@ -31,7 +31,7 @@ namespace cohort::launch {
 ///   asked parts                chief             a number that grows, per token
 ///   logged step                chief             set anew by every chief that takes over
 ///   first step                 chief             in the first group
-///   a slot                     its task; the launcher's while there is none
+///   a card                     its task; the launcher's while there is none
 ///   a queue of losses          its worker puts, the chief releases
 ///
 /// What a reader may see: every register whole, but no two registers of one moment, nor in the
@@ -59,11 +59,11 @@ class ControlBlock {
 
   // ---- reports
 
-  std::span<WorkerSlot> slots() const { return slots_; }
-  WorkerSlot& slot(int rank) const { return slots_[static_cast<std::size_t>(rank)]; }
+  std::span<WorkerCard> cards() const { return cards_; }
+  WorkerCard& card(int rank) const { return cards_[static_cast<std::size_t>(rank)]; }
 
-  std::span<ServerSlot> servers() const { return servers_; }
-  ServerSlot& server(int index) const { return servers_[static_cast<std::size_t>(index)]; }
+  std::span<ServerCard> servers() const { return servers_; }
+  ServerCard& server(int index) const { return servers_[static_cast<std::size_t>(index)]; }
 
   // ---- orders
 
@@ -89,7 +89,7 @@ class ControlBlock {
   /// its step too late to be seen finds the stop and waits for that choice; so nobody goes further.
   ///
   /// True where the worker may make the step that brings it to `steps`.
-  bool may_head_for(WorkerSlot& slot, std::int64_t steps) const;
+  bool may_head_for(WorkerCard& card, std::int64_t steps) const;
 
   /// The launcher's part, right after request_stop(): what the furthest of these workers has shown,
   /// and the choice, which is that or later. Where the launcher does not see all workers of the
@@ -130,7 +130,7 @@ class ControlBlock {
     return header_->servers_end_generation.load(std::memory_order_relaxed) >= generation;
   }
 
-  /// The worker that is chief now, by its number: whose slot the progress and the summary of the
+  /// The worker that is chief now, by its number: whose card the progress and the summary of the
   /// run are read from. Workers know the chief by their view.
   int chief() const { return header_->chief.load(std::memory_order_relaxed); }
   void set_chief(int worker) { header_->chief.store(worker); }
@@ -187,8 +187,8 @@ class ControlBlock {
 
   std::size_t bytes_;  // Of the mapping, which begins with the header:
   Header* header_;
-  std::span<WorkerSlot> slots_;
-  std::span<ServerSlot> servers_;
+  std::span<WorkerCard> cards_;
+  std::span<ServerCard> servers_;
   std::span<std::atomic<bool>> dismissals_;
   ViewRegister view_;
   std::byte* losses_;

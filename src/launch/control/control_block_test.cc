@@ -13,23 +13,23 @@ namespace {
 TEST(CommonStop, IsAfterTheFurthestStepThatSomebodyMakes) {
   ControlBlock control(3, 0);
   const std::vector<int> workers = {0, 1, 2};
-  EXPECT_TRUE(control.may_head_for(control.slot(0), 5));
-  EXPECT_TRUE(control.may_head_for(control.slot(1), 9));
+  EXPECT_TRUE(control.may_head_for(control.card(0), 5));
+  EXPECT_TRUE(control.may_head_for(control.card(1), 9));
   control.request_stop();
   control.set_last_step(control.furthest_step(workers));
   for (std::int64_t step = 6; step <= 9; ++step) {
-    EXPECT_TRUE(control.may_head_for(control.slot(0), step));
+    EXPECT_TRUE(control.may_head_for(control.card(0), step));
   }
-  EXPECT_FALSE(control.may_head_for(control.slot(0), 10));
-  EXPECT_FALSE(control.may_head_for(control.slot(1), 10));
-  EXPECT_FALSE(control.may_head_for(control.slot(2), 1000)) << "it began the group beyond it";
+  EXPECT_FALSE(control.may_head_for(control.card(0), 10));
+  EXPECT_FALSE(control.may_head_for(control.card(1), 10));
+  EXPECT_FALSE(control.may_head_for(control.card(2), 1000)) << "it began the group beyond it";
 }
 
 TEST(CommonStop, OfWorkersElsewhereIsNotChosen) {
   ControlBlock control(1, 0);
   control.request_stop();
   control.set_last_step(ControlBlock::kNoCommonStep);
-  EXPECT_TRUE(control.may_head_for(control.slot(0), 1'000'000));
+  EXPECT_TRUE(control.may_head_for(control.card(0), 1'000'000));
 }
 
 // Threads that go as fast as they can, each at its own pace; the stop comes at any moment.
@@ -43,7 +43,7 @@ TEST(CommonStop, IsTheSameForAllWhateverTheTiming) {
     std::vector<std::thread> threads;
     for (const int worker : workers) {
       threads.emplace_back([&control, worker, &steps = done[static_cast<std::size_t>(worker)]] {
-        while (control.may_head_for(control.slot(worker), steps + 1)) ++steps;
+        while (control.may_head_for(control.card(worker), steps + 1)) ++steps;
       });
     }
     control.request_stop();

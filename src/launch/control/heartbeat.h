@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "base/deadline.h"
-#include "launch/control/slots.h"
+#include "launch/control/cards.h"
 
-// The sign of life: a count in a task's slot that a thread of the task raises five times a second
+// The sign of life: a count on a task's card that a thread of the task raises five times a second
 // (Heartbeat), and that the launcher looks at (Pulse). Because the thread does nothing else, a long
 // step is not taken for a death; only a process that is stopped or gone falls silent.
 
@@ -19,11 +19,11 @@ namespace cohort::launch {
 /// The task's end: while it lives its task gives the sign. `task` outlives it.
 class Heartbeat {
  public:
-  explicit Heartbeat(TaskSlot& task)
+  explicit Heartbeat(TaskCard& task)
       : thread_([this, &task](const std::stop_token& stop) { beat(task, stop); }) {}
 
  private:
-  void beat(TaskSlot& task, const std::stop_token& stop) {
+  void beat(TaskCard& task, const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (!stop.stop_requested()) {
       task.heartbeats.fetch_add(1, std::memory_order_relaxed);

@@ -88,7 +88,7 @@ struct StepLoss {
   std::optional<double> consensus_distance = {};
 };
 
-/// What a worker *holds*, as far as the log is concerned (WorkerSlot::held_step): the number of a
+/// What a worker *holds*, as far as the log is concerned (WorkerCard::held_step): the number of a
 /// step that is due and that it makes a piece of; or one of these. kHoldsAny: it is just asking for
 /// work and may have got anything. kHoldsNothing: nothing that is due.
 constexpr std::int64_t kHoldsAny = 0;

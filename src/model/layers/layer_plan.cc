@@ -75,6 +75,9 @@ void require_positive(const LayerPlan& layer, const char* key, std::int64_t valu
   if (value <= 0) fail_layer(layer, "{} = {} is not possible; {}", key, value, hint);
 }
 
+// Follows the shape of one sample through the layers, by arithmetic alone: no tensor is made before
+// all of it is known to fit, so a job with a wrong layer, or with one that would need more memory
+// than there is, is refused by that layer's number before anything starts.
 std::vector<LayerPlan> plan_layers(const std::vector<LayerOptions>& layers, const Shape& input,
                                    const tensor::DataSpec& spec, const std::string& prefix) {
   std::vector<LayerPlan> plans;

@@ -84,7 +84,7 @@ UnansweredPush ServerClient::State::bytes_of(const Exchange& push) {
 }
 
 /// Brings what was pulled to incoming(), where it is not there already.
-void ServerClient::State::take_pulled(const Exchange& exchange, const LinkReply& reply,
+void ServerClient::State::take_pulled(const Exchange& exchange, const Reply& reply,
                                       ServerState& state) {
   state.heard = reply.header.version;
   if (!exchange.pull) return;
@@ -94,13 +94,13 @@ void ServerClient::State::take_pulled(const Exchange& exchange, const LinkReply&
   if (reply.in_place) return;
   const auto incoming = state.part_of(floats.incoming());
   if (plain) {
-    if (reply.pulled.size() != incoming.size_bytes()) {
-      fail(ErrorCode::corrupt, "it sent {} bytes of parameters instead of {}", reply.pulled.size(),
+    if (reply.rest.size() != incoming.size_bytes()) {
+      fail(ErrorCode::corrupt, "it sent {} bytes of parameters instead of {}", reply.rest.size(),
            incoming.size_bytes());
     }
-    std::memcpy(incoming.data(), reply.pulled.data(), reply.pulled.size());
+    std::memcpy(incoming.data(), reply.rest.data(), reply.rest.size());
   } else {
-    state.decoder->decode(reply.pulled, state.change);
+    state.decoder->decode(reply.rest, state.change);
     for (std::size_t i = 0; i < incoming.size(); ++i) incoming[i] += state.change[i];
   }
 }
@@ -130,7 +130,7 @@ ExchangeReply ServerClient::State::collect(const Exchange& exchange) {
   ExchangeReply all;
   for_all([&](int server, ServerState& state) {
     if (!takes_part(server)) return;
-    const LinkReply reply = state.link->wait(options.timeout);
+    const Reply reply = state.link->wait(options.timeout);
     take_pulled(exchange, reply, state);
     const ReplyHeader& header = reply.header;
     all.loss = header.loss;

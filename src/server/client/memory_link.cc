@@ -52,7 +52,7 @@ class MemoryLink : public ServerLink {
     door_.bell().notify();
   }
 
-  LinkReply wait(const Timeout& timeout) override {
+  Reply wait(const Timeout& timeout) override {
     const auto has_answer = [&] { return is_answered() || door_.is_closed(); };
     const auto in_time = [&] {
       return wait_.sleep_until(slot_.reply, has_answer, timeout.deadline(),
@@ -66,10 +66,11 @@ class MemoryLink : public ServerLink {
     if (slot_.reply_bytes > half()) {
       fail(ErrorCode::corrupt, "its reply is longer than the memory it is in");
     }
-    const WireReply reply = read_reply({side_.data() + half(), slot_.reply_bytes});
+    Reply reply = read_reply({side_.data() + half(), slot_.reply_bytes});
     place_rows(reply, wanted_);
     traffic_.received += slot_.reply_bytes + reply.pulled_bytes;
-    return {.header = reply.header, .in_place = true};
+    reply.in_place = true;
+    return reply;
   }
 
   Traffic traffic() const override { return traffic_; }

@@ -51,13 +51,13 @@ class RpcLink : public ServerLink {
     pending_ = client_.start(parts_, timeout.deadline(), reply_bytes_);
   }
 
-  LinkReply wait(const Timeout& timeout) override {
+  Reply wait(const Timeout& timeout) override {
     const Deadline deadline = timeout.deadline();
     while (true) {
       try {
-        const WireReply reply = read_reply(pending_->wait());
+        const Reply reply = read_reply(pending_->wait());
         place_rows(reply, wanted_);
-        return {.header = reply.header, .pulled = reply.rest};
+        return reply;
       } catch (const Error& error) {
         // A server that blames a worker has answered.
         const bool lost = error.code() == ErrorCode::peer_lost && !error.rank();

@@ -90,7 +90,7 @@ struct ServerClient::State {
   void start(const Exchange& exchange, int server, ServerState& state);
   ExchangeReply collect(const Exchange& exchange);
   UnansweredPush bytes_of(const Exchange& push);
-  void take_pulled(const Exchange& exchange, const LinkReply& reply, ServerState& state);
+  void take_pulled(const Exchange& exchange, const Reply& reply, ServerState& state);
 
   // The whole model; see server_model.cc.
   rpc::Bytes head_of(RequestKind kind) const;

@@ -45,7 +45,7 @@ TEST_P(BothWays, SyncAddsUpWhatAllWorkersPush) {
         EXPECT_GT(client.traffic().sent, 3 * kDense * sizeof(float));
         EXPECT_GT(client.traffic().received, 4 * kDense * sizeof(float));
       });
-      for (const ServerResult& result : running.results()) {
+      for (const cluster::ServerReport& result : running.results()) {
         EXPECT_EQ(result.version, 3U);
         EXPECT_EQ(result.counts.applied, 3U * static_cast<unsigned>(workers));
       }
@@ -65,7 +65,7 @@ TEST_P(BothWays, AsyncAppliesEveryPushOnce) {
       client.exchange(push_and_pull());
     }
   });
-  for (const ServerResult& result : running.results()) {
+  for (const cluster::ServerReport& result : running.results()) {
     EXPECT_EQ(result.counts.applied, static_cast<unsigned>(kWorkers * kSteps));
     EXPECT_EQ(result.version, static_cast<unsigned>(kWorkers * kSteps));
     EXPECT_EQ(result.counts.missing + result.counts.duplicates, 0U);

@@ -13,15 +13,8 @@
 namespace cohort::server {
 
 /// A worker's way to one server: shared memory where both are on one host, or gRPC. Which of them
-/// it is shows nowhere above; but for one thing: what is pulled comes in place, or as bytes.
-
-/// What a server has answered, but for rows, which are where they were wanted.
-struct LinkReply {
-  ReplyHeader header;
-  /// By gRPC: dense floats or an encoded message. Valid until the link's next request.
-  std::span<const std::byte> pulled = {};
-  bool in_place = false;  ///< What was pulled is where it belongs already.
-};
+/// it is shows nowhere above; but for one thing: what is pulled comes in place, or as bytes
+/// (Reply::in_place).
 
 /// One request at a time: start(), then wait(), on one thread. What the request refers to stays
 /// valid and unchanged until then. Errors name no server; that is the caller's.
@@ -33,7 +26,7 @@ class ServerLink {
   /// By gRPC start() gives the request its number; in shared memory none comes twice.
   virtual void start(Request& request, const Timeout& timeout) = 0;
   /// Wanted rows are where they were wanted.
-  virtual LinkReply wait(const Timeout& timeout) = 0;
+  virtual Reply wait(const Timeout& timeout) = 0;
   /// Of all messages so far; in shared memory, of what would have travelled.
   virtual Traffic traffic() const = 0;
 };

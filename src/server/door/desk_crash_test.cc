@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "server/door/server_desk.h"
 #include "server/memory/lasting_memory.h"
-#include "server/shard/settle_shards.h"
+#include "server/shard/reconcile_shards.h"
 #include "server/wire/shard_shape.h"
 
 namespace cohort::server {
@@ -196,7 +196,7 @@ TEST_P(KilledDesk, HandsOutEveryPieceUntilItIsDoneOnce) {
       ASSERT_EQ(::waitpid(child, &status, 0), child);
       ASSERT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
       kills += WIFSIGNALED(status) ? 1 : 0;
-      settle_shards(memories, options.rules);
+      reconcile_shards(memories, options.rules);
       const cluster::WorkLeft left = work_in(memory);
       if (!WIFSIGNALED(status) && left.next == kPieces && left.again.empty()) break;
     }

@@ -141,13 +141,13 @@ class Server {
                                                                 .rpc = rpc_.address()}));
   }
 
-  ServerResult run() {
+  cluster::ServerReport run() {
     try {
       serve();
     } catch (const ServerLost& lost) {
       log_warn("server {} ends with its group: {}", options_.server, lost.error.what());
     }
-    ServerResult result;
+    cluster::ServerReport result;
     if (const Shard* shard = desk_.shard()) {
       result.counts = shard->counts();
       result.version = shard->version();
@@ -244,7 +244,7 @@ class Server {
 
 }  // namespace
 
-ServerResult run_server(const ServerOptions& options, cluster::Store& store) {
+cluster::ServerReport run_server(const ServerOptions& options, cluster::Store& store) {
   return Server(options, store).run();
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/deadline.h"
+#include "cluster/server_report.h"
 #include "cluster/store.h"
 #include "cluster/work_board.h"
 #include "rpc/rpc.h"
@@ -21,7 +22,7 @@ struct ServerOptions {
   std::optional<cluster::WorkBoard::Options> board = {};
   std::int64_t generation = 0;  ///< Of the membership; messages of another one are refused.
   /// Where the shard and the board of work are kept: memory that outlives the server, zeroed at
-  /// first, and settled (settle_shards) since the last server there. Empty: memory of the server.
+  /// first, and settled (reconcile_shards) since the last server there. Empty: memory of the server.
   std::span<std::byte> memory = {};
   /// 2: this shard has a copy on the next server, brought up to date before a push is answered, and
   /// the copy of the server before is kept in `replica_memory`, as large as that one's memory.
@@ -38,16 +39,11 @@ struct ServerOptions {
   std::function<bool()> give_up = {};  ///< Asked now and then; true ends the server.
 };
 
-struct ServerResult {
-  PushCounts counts;
-  std::uint64_t version = 0;
-};
-
 /// A parameter server, from its appearance in the store until every worker has left, `give_up` says
 /// that it shall end (the launcher forms another group), or another server is lost that it cannot
 /// go on without: the one that keeps its copy, or one that server 0 asks what a lost worker has
 /// pushed. What comes through its memory door and its gRPC door is decided by one thread, the
 /// caller's.
-ServerResult run_server(const ServerOptions& options, cluster::Store& store);
+cluster::ServerReport run_server(const ServerOptions& options, cluster::Store& store);
 
 }  // namespace cohort::server

@@ -25,7 +25,7 @@ std::uint64_t hash_of(const RequestHeader& push) {
 }  // namespace
 
 void PushLedger::restore(std::int64_t generation, std::span<const LedgerEntry> entries,
-                         const PushCounts& counts) {
+                         const cluster::PushCounts& counts) {
   generation_ = generation;
   before_.assign(entries.begin(), entries.end());
   counts_ = counts;

@@ -164,6 +164,10 @@ void ReplicaMessage::end_packed() {
   parts_.push_back(packed_.back());
 }
 
+// The keeper's end. A message that is not of the whole leads from one version to the next, and is
+// refused where the copy is not at the one before it: the server then sends the whole. The copy
+// changes by the same steps as the shard itself, journal and commit included, so a keeper that is
+// killed in here leaves a copy that is whole, of the version before or the one after.
 void take_replica(std::span<const std::byte> message, std::span<std::byte> lasting) {
   MessageReader reader(message);
   const auto head = reader.take<Head>();

@@ -19,7 +19,7 @@ namespace cohort::server {
 /// Pieces of work that were handed out since are not in it.
 ///
 /// The copy stands in lasting memory that its keeper was given (ServerOptions::replica_memory). It
-/// is read only when a shard's own memory is found empty between two groups: settle_shards() then
+/// is read only when a shard's own memory is found empty between two groups: reconcile_shards() then
 /// copies it back.
 
 /// Which server keeps a copy of this one's shard.

@@ -65,6 +65,20 @@ void visit_row(const TableArea& table, std::size_t entry, Visit&& visit) {
 
 }  // namespace
 
+// How an update survives a kill at any instruction. Everything that is needed for that stands in
+// the lasting memory, twice where it changes:
+//
+//   records[2], ledger, work    the one that `current` names counts; the other is filled for
+//                               the next commit, which is one store to `current`
+//   floats, and their journal   before a piece changes, what it was is copied to the journal and
+//                               counted there (`saved`); `journal` names the version that this
+//                               update will make
+//
+//   begin_update ── save piece ── change piece ── … ── commit
+//
+// Found by a successor: a journal of version + 1 is of an update that was not committed, and all
+// that it has counted is put back (recover). A journal of the version itself is of the last update,
+// which is whole, and can be undone once, where another server has not made it (step_back).
 void save_floats(const DenseArea& dense, std::size_t begin, std::size_t count) {
   if (!dense.saved) return;
   copy_past_cache(dense.now.values.subspan(begin, count), dense.before.values.subspan(begin));

@@ -75,7 +75,7 @@ struct ShardRecord {
   double lr = 0;                       ///< Of the newest push.
   std::int64_t ledger_generation = 0;  ///< The group of workers that the ledger is of.
   std::uint64_t ledger_workers = 0;
-  PushCounts counts = {};
+  cluster::PushCounts counts = {};
 };
 
 /// The memory of one shard. Where it lasts, a process that is killed at any instruction leaves it

@@ -34,6 +34,9 @@ Aggregate::Aggregate(std::span<const Contribution> contributions) : contribution
   if (equal_weights_) scale_ = first;
 }
 
+// The sum of a piece, made when the update comes to it: so the pushes are read once, where they
+// are, and their sum never leaves the cache. One push alone is not even copied. Where all weights
+// are equal the sum is made without them, and the optimizer multiplies by scale() anyway.
 std::span<const float> Aggregate::piece(std::size_t begin, std::size_t count,
                                         std::span<float> scratch) const {
   if (contributions_.size() == 1) return contributions_.front().values.subspan(begin, count);
@@ -72,6 +75,9 @@ void RowSum::add(const RowGradients& part, std::size_t width) {
   }
 }
 
+// The sum of pushes that wait for others to make an update with (a quorum, late ones). There are
+// two areas for it in the shard's memory, and the new sum is always made in the one that the last
+// commit does not speak of: killed here, a server leaves the old one as it was.
 void GradientSum::add(const PushedGradients& push) {
   if (pushes_ == 0) rows_.assign(shape_.tables.size(), RowSum());
   add_dense(push.dense, static_cast<float>(push.weight));

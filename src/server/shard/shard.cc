@@ -371,7 +371,7 @@ std::uint64_t Shard::newest_push(int worker) const {
   return state_->ledger_.last(worker);
 }
 
-const PushCounts& Shard::counts() const {
+const cluster::PushCounts& Shard::counts() const {
   return state_->ledger_.counts();
 }
 

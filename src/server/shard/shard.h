@@ -87,7 +87,7 @@ class Shard {
   /// The number of the newest push of this group that has come of the worker; 0 before the first.
   std::uint64_t newest_push(int worker) const;
   /// Of all servers that have had this memory.
-  const PushCounts& counts() const;
+  const cluster::PushCounts& counts() const;
 
  private:
   struct State;

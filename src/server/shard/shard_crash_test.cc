@@ -33,9 +33,9 @@ TEST_P(KilledShards, GoOnAsIfNothingHadHappened) {
         SCOPED_TRACE(point + " " + std::to_string(passing));
         const ServerGroup group(GetParam(), servers);
         kills += run_and_die(group, point + "=kill@" + std::to_string(passing)) ? 1 : 0;
-        group.settle();
+        group.reconcile();
         kills += run_and_die(group, point + "=kill@3") ? 1 : 0;
-        group.settle();
+        group.reconcile();
         ASSERT_FALSE(run_and_die(group, ""));
         ASSERT_EQ(group.floats(), expected);
       }
@@ -68,39 +68,39 @@ TEST_P(KilledShards, GoOnAfterKillsAtAnyTime) {
     }
     done = WIFEXITED(status);
     kills += done ? 0 : 1;
-    group.settle();
+    group.reconcile();
   }
   EXPECT_EQ(group.floats(), quiet.floats()) << kills << " kills";
 }
 
-TEST(SettledShards, InStepHaveAllMadeTheSameUpdates) {
+TEST(ReconciledShards, InStepHaveAllMadeTheSameUpdates) {
   for (const Mode& mode : modes()) {
     if (mode.rules.consistency != Consistency::sync) continue;
     for (const int passing : {2, 3, 5, 8}) {
       SCOPED_TRACE(mode.name + " " + std::to_string(passing));
       const ServerGroup group(mode, 3);
       ASSERT_TRUE(run_and_die(group, "server.before-commit=kill@" + std::to_string(passing)));
-      const SettledShards settled = group.settle();
+      const ReconciledShards settled = group.reconcile();
       ASSERT_TRUE(settled.have_model);
       for (int server = 0; server < 3; ++server) {
         EXPECT_EQ(group.find(server)->record().version, settled.version) << "server " << server;
       }
-      EXPECT_EQ(group.settle().version, settled.version) << "settling twice changes nothing";
+      EXPECT_EQ(group.reconcile().version, settled.version) << "settling twice changes nothing";
     }
   }
 }
 
-TEST(SettledShards, AFirstModelThatNotAllGotIsNone) {
+TEST(ReconciledShards, AFirstModelThatNotAllGotIsNone) {
   const ServerGroup group(modes().front(), 3);
-  EXPECT_FALSE(group.settle().have_model);
+  EXPECT_FALSE(group.reconcile().have_model);
   ASSERT_FALSE(run_and_die(group, ""));
-  EXPECT_EQ(group.settle().version, kUpdates);
+  EXPECT_EQ(group.reconcile().version, kUpdates);
   group.find(1)->clear();
-  EXPECT_FALSE(group.settle().have_model);
+  EXPECT_FALSE(group.reconcile().have_model);
   for (int server = 0; server < 3; ++server) EXPECT_FALSE(group.find(server));
 }
 
-TEST(SettledShards, RefuseWhatCannotHaveHappened) {
+TEST(ReconciledShards, RefuseWhatCannotHaveHappened) {
   const ServerGroup group(modes().front(), 2);
   ASSERT_FALSE(run_and_die(group, ""));
   auto memory = group.find(1);
@@ -108,7 +108,7 @@ TEST(SettledShards, RefuseWhatCannotHaveHappened) {
   record.version -= 2;
   memory->commit(record, nullptr);
   memory->commit(record, nullptr);
-  EXPECT_THAT([&] { group.settle(); }, ThrowsMessage<Error>(HasSubstr("differ by one")));
+  EXPECT_THAT([&] { group.reconcile(); }, ThrowsMessage<Error>(HasSubstr("differ by one")));
 }
 
 TEST(ShardMemory, RefusesMemoryThatIsTooSmallOrAnothers) {
@@ -151,12 +151,12 @@ TEST(ShardMemory, CountsAreWholeOverThoseThatAKilledServerHalfWrote) {
 }
 
 TEST(PushCounts, BecomeOthersWhicheverHaveMorePlacesInUse) {
-  PushCounts few, many;
+  cluster::PushCounts few, many;
   for (const std::uint64_t staleness : {0, 1, 1}) few.count_staleness(staleness);
   for (const std::uint64_t staleness : {0, 5, 129, 1000}) many.count_staleness(staleness);
   many.missing = many.duplicates = many.fingerprint = 3;
-  PushCounts counts;
-  for (const PushCounts* other : {&few, &many, &few}) {
+  cluster::PushCounts counts;
+  for (const cluster::PushCounts* other : {&few, &many, &few}) {
     counts.become(*other);
     EXPECT_EQ(counts.histogram(), other->histogram());
     EXPECT_EQ(counts.staleness_max, other->staleness_max);

@@ -67,6 +67,9 @@ void RowTable::copy_rows(std::span<const std::uint32_t> rows, std::span<float> o
   }
 }
 
+// Only the rows that were touched change: their slots are as old as the row's last update, as in
+// every sparse optimizer. They are saved all at once, being few, and not piece by piece as the
+// dense floats are.
 void RowTable::update(const RowGradients& gradients, const optimizer::UpdateScalars& scalars) {
   optimizer::UpdateScalars weighted = scalars;
   weighted.gradient_scale *= gradients.weight;
@@ -121,6 +124,8 @@ void ShardModel::copy_to(std::span<float> all) const {
   }
 }
 
+// The first model comes in stretches of any size, in the order of in_order(). It may bring slots,
+// of a checkpoint of the same optimizer, or none, which then are zero.
 void ShardModel::expect(const ModelMessage& head, std::size_t total) {
   const std::size_t slots = dense_.floats().slots.size();
   check_count("tables", head.shape.tables.size(), tables_.size());
@@ -142,6 +147,9 @@ void ShardModel::put(std::size_t begin, std::span<const float> floats) {
   expected_.put(begin, floats);
 }
 
+// One update, of all pushes of a round: the dense floats first, then every table that was touched.
+// A server may be killed anywhere in it. All that changes was saved before, so its successor finds
+// the model as it was before the update, or, once it is committed, as it is after it.
 double ShardModel::update(std::span<const PushedGradients> pushes,
                           const TrainedFloats::Update& update) {
   failpoint("server.before-update");

@@ -324,7 +324,7 @@ TEST_P(ShardReference, IsWhatAPlainServerDoes) {
       std::uint64_t applied = 0;
       std::uint64_t dropped = 0;
       for (const auto& server : simulation.servers()) {
-        const PushCounts& counts = server->shard.counts();
+        const cluster::PushCounts& counts = server->shard.counts();
         applied += counts.applied;
         dropped += counts.dropped;
         EXPECT_EQ(counts.missing + counts.duplicates, 0u);

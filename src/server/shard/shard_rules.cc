@@ -135,6 +135,9 @@ void check_rules(const ShardRules& rules) {
   }
 }
 
+// How far an update of so many pushes moves the model, and what their sum is multiplied by so that
+// it has the size of a whole step's (UpdateScalars::share has the meaning of both). A gradient push
+// is a share of the sum already, a delta one of as many parts of a mean.
 double share_of(const ShardRules& rules, std::size_t pushes) {
   if (rules.consistency == ShardRules::Consistency::sync) return 1;
   return static_cast<double>(pushes) / rules.parts;
@@ -153,6 +156,10 @@ void check_generation(const RequestHeader& header, std::int64_t generation) {
        header.generation);
 }
 
+// Everything that a request says of itself is looked at here, before the shard has changed anything
+// and whichever way it came: a worker is another process, perhaps of another build, and the shard's
+// sums and copies trust sizes, rows and order from here on. Errors of a worker's making are its own
+// to hear (Request::refuse); nobody else's training ends by them.
 void check_request(const Request& request, const ShardRules& rules, const ShardShape& shape) {
   const int worker = request.header.worker;
   if (worker < 0 || worker >= rules.workers) {

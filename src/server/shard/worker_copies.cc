@@ -53,6 +53,9 @@ std::span<const float> WorkerCopies::pushed(const Request& request) {
   return codec_of(request.header.worker).decode(request.encoded);
 }
 
+// The first pull of a worker is plain by both signs: this server has sent it nothing yet, and it
+// says that it has nothing (version 0). One that comes from another group has a version, and what
+// it has stands at `pull_into`, although this server is new to it.
 void WorkerCopies::pull(const Request& request, std::span<const float> parameters) {
   bool& has_pulled = workers_[static_cast<std::size_t>(request.header.worker)].has_pulled;
   const bool first = !has_pulled && request.header.version == 0;

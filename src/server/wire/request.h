@@ -20,13 +20,16 @@ namespace cohort::server {
 /// a *pull* fetches the parameters. An *exchange* may do both, and fetch the next piece of work
 /// with them (a *claim*), so a step is one round trip.
 ///
-/// There is one type of request, from the worker to the shard:
+/// There is one type of request, from the worker to the shard, and one of reply, back to it:
 ///
 ///   Exchange           what a strategy asks of all servers at once (client/exchange.h)
 ///     : ExchangeHead   what each of them is told alike
 ///   Request            one server's: kind, header, its part of rows and work
 ///     RequestHeader
 ///       : ExchangeHead
+///   Reply              one server's answer: header, rows, what was pulled
+///     ReplyHeader      the part of it that the shard decides
+///   ExchangeReply      what all servers' replies come to, for the strategy (client/exchange.h)
 ///
 /// A link writes a Request as bytes (wire.h), the server's door reads the same Request from them
 /// and says where its dense floats are, and the shard takes that.
@@ -187,6 +190,18 @@ struct Request {
     pieces.clear();
     encoded = rest = {};
   }
+};
+
+/// One server's answer, as its worker gets it. Spans are views of the bytes it was read from, valid
+/// until the next request to that server.
+struct Reply {
+  ReplyHeader header = {};
+  std::uint64_t pulled_bytes = 0;    ///< That a pull costs on the wire, whichever way it went.
+  std::span<const float> rows = {};  ///< Of all rows wanted, in their order.
+  /// What followed in the message: by gRPC what was pulled, dense floats or a message of the codec;
+  /// of other kinds what RequestKind says.
+  std::span<const std::byte> rest = {};
+  bool in_place = false;  ///< What was pulled is where it belongs already: in shared memory.
 };
 
 }  // namespace cohort::server

@@ -174,12 +174,12 @@ std::size_t write_error(std::span<std::byte> bytes, const Error& error) {
   return head.size() + frame.text_bytes;
 }
 
-WireReply read_reply(std::span<const std::byte> bytes) {
+Reply read_reply(std::span<const std::byte> bytes) {
   MessageReader reader(bytes);
   check_reply_flags(bytes.subspan(std::min(bytes.size(), sizeof(ReplyFrame))));
   const auto frame = reader.take<ReplyFrame>();
   check_mark(frame.mark);
-  WireReply reply;
+  Reply reply;
   reader.take_into(reply.header);
   if (frame.error != kNoError) {
     if (frame.error > static_cast<std::uint32_t>(ErrorCode::cancelled)) {
@@ -196,7 +196,7 @@ WireReply read_reply(std::span<const std::byte> bytes) {
   return reply;
 }
 
-void place_rows(const WireReply& reply, std::span<const RowsWanted> wanted) {
+void place_rows(const Reply& reply, std::span<const RowsWanted> wanted) {
   std::span<const float> rows = reply.rows;
   for (const RowsWanted& block : wanted) {
     if (block.values.size() > rows.size()) {

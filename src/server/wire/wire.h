@@ -39,14 +39,6 @@ RequestKind kind_of(std::span<const std::byte> request);
 /// Floats that answer all rows wanted.
 std::size_t wanted_floats(const Request& request);
 
-/// A reply taken apart; spans are views of the bytes.
-struct WireReply {
-  ReplyHeader header;
-  std::uint64_t pulled_bytes = 0;   ///< That a pull costs on the wire, whichever way it went.
-  std::span<const float> rows;      ///< Of all rows wanted, in their order.
-  std::span<const std::byte> rest;  ///< What was pulled, by gRPC.
-};
-
 /// Writes all of a reply but the rows' floats, which are to follow, and returns what it wrote.
 std::span<std::byte> begin_reply(std::span<std::byte> bytes, const ReplyHeader& header,
                                  std::uint64_t pulled_bytes, std::size_t row_floats);
@@ -55,10 +47,10 @@ constexpr std::size_t kReplyBytes = 256;  ///< Room that is enough for it, and f
 /// Returns the bytes it took. A text that is too long is cut.
 std::size_t write_error(std::span<std::byte> bytes, const Error& error);
 
-/// Throws the error where the reply is one.
-WireReply read_reply(std::span<const std::byte> bytes);
+/// Spans are views of the bytes. Throws the error where the reply is one.
+Reply read_reply(std::span<const std::byte> bytes);
 
 /// Copies the rows of a reply to where they were wanted.
-void place_rows(const WireReply& reply, std::span<const RowsWanted> wanted);
+void place_rows(const Reply& reply, std::span<const RowsWanted> wanted);
 
 }  // namespace cohort::server

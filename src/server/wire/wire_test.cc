@@ -123,7 +123,7 @@ TEST(Wire, BringsAReplyBack) {
   header.version = 9;
   header.claim_end = true;
   const Bytes bytes = reply_bytes(header, {1, 2, 3});
-  const WireReply reply = read_reply(bytes);
+  const Reply reply = read_reply(bytes);
   EXPECT_EQ(reply.header.version, 9U);
   EXPECT_TRUE(reply.header.claim_end);
   EXPECT_EQ(reply.pulled_bytes, 12U);

@@ -12,6 +12,7 @@
 
 #include "base/random.h"
 #include "compression/codec.h"
+#include "transport/engine_test_support.h"
 #include "transport/inproc/inproc.h"
 
 namespace cohort::strategy {
@@ -77,26 +78,6 @@ struct Result {
   Traffic traffic;
 };
 
-/// An engine that says that the network does the sending.
-class BackgroundEngine : public transport::Engine {
- public:
-  BackgroundEngine(std::unique_ptr<transport::Engine> engine, bool background)
-      : engine_(std::move(engine)), background_(background) {}
-
-  std::string name() const override { return engine_->name(); }
-  int rank() const override { return engine_->rank(); }
-  int world() const override { return engine_->world(); }
-  std::unique_ptr<transport::Transport> connect(Deadline deadline) override {
-    return engine_->connect(deadline);
-  }
-  transport::SharedRegions* shared_regions() override { return nullptr; }
-  bool sends_in_background() const override { return background_; }
-
- private:
-  std::unique_ptr<transport::Engine> engine_;
-  bool background_;
-};
-
 StepOutcome train_step(Strategy& strategy, Net& net, const Run& run, std::int64_t step, int rank) {
   const torch::Tensor inputs = inputs_of(step);
   const auto mine = [&](const torch::Tensor& all) {
@@ -117,7 +98,9 @@ StepOutcome train_step(Strategy& strategy, Net& net, const Run& run, std::int64_
 }
 
 Result train_rank(const Run& run, transport::InprocHub& hub, cluster::Store& store, int rank) {
-  BackgroundEngine engine(hub.engine(rank), run.background);
+  transport::ApartEngine engine(hub.engine(rank), [&](transport::EngineFacts& facts) {
+    facts.sends_in_background = run.background;
+  });
   const auto net = std::make_shared<Net>();
   if (rank != 0) {
     const torch::NoGradGuard no_grad;

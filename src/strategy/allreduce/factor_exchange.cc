@@ -54,6 +54,9 @@ std::span<float> FactorExchange::Stacked::slice(std::vector<float>& all, std::si
       static_cast<std::size_t>((first_row[rank + 1] - first_row[rank]) * width));
 }
 
+// All ranks come to the same choice: it follows from shapes and numbers that all have, and whether
+// the kernels are the same is asked of all. With factors every rank makes the whole product itself;
+// were the products not the same to the bit, models would drift apart without anybody noticing.
 std::vector<bool> FactorExchange::choose(const tensor::FlatSpace& space, std::int64_t samples,
                                          WorkerSums& sums) {
   const std::size_t parameters = space.layout().parameters.entries.size();

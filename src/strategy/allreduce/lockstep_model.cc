@@ -7,6 +7,13 @@
 
 namespace cohort::strategy {
 
+// Two pieces of memory. One has the model, parameters and slots, and is only changed by updates.
+// The other is all that is summed over the workers in a step: gradients, and behind them a *tail*
+// with the buffers (whose sum becomes their mean) and the votes:
+//
+//   travelling   [ gradients ][ buffers ][ loss of rank 0 | 1 | … | stop | save ]
+//
+// So one sum brings everything, and all workers have the same of it to the bit.
 LockstepModel::LockstepModel(const StrategyContext& context)
     : layout_(tensor::ModelLayout::of(context.model)),
       floats_(layout_.parameters.size),
@@ -47,21 +54,21 @@ collective::GradientBuckets LockstepModel::buckets(std::int64_t bucket_bytes,
 // A sum of zeros and one loss is that loss, so every rank gets all losses. A loss that is not
 // finite stays so, in its own place.
 void LockstepModel::put_vote(const Vote& vote) {
-  const auto slots = votes();
-  std::ranges::fill(slots, 0.0F);
-  slots[rank_] = static_cast<float>(vote.loss);
-  slots[world_] = vote.stop ? 1 : 0;
-  slots[world_ + 1] = vote.save ? 1 : 0;
+  const auto places = votes();
+  std::ranges::fill(places, 0.0F);
+  places[rank_] = static_cast<float>(vote.loss);
+  places[world_] = vote.stop ? 1 : 0;
+  places[world_ + 1] = vote.save ? 1 : 0;
 }
 
 StepOutcome LockstepModel::count_votes() {
-  const auto slots = votes();
+  const auto places = votes();
   StepOutcome outcome;
   for (std::size_t rank = 0; rank < world_; ++rank) {
-    outcome.count(static_cast<int>(rank), {.loss = slots[rank]});
+    outcome.count(static_cast<int>(rank), {.loss = places[rank]});
   }
-  outcome.stop = slots[world_] != 0;
-  outcome.save = slots[world_ + 1] != 0;
+  outcome.stop = places[world_] != 0;
+  outcome.save = places[world_ + 1] != 0;
   if (outcome.diverged_rank >= 0) {
     std::ranges::copy(good_buffers_, buffers().begin());
   } else {

@@ -15,6 +15,7 @@
 #include "strategy/dealt_state.h"
 #include "strategy/make_strategy.h"
 #include "strategy/own_memory_forms.h"
+#include "transport/engine_test_support.h"
 #include "transport/inproc/inproc.h"
 
 namespace cohort::strategy {
@@ -215,25 +216,19 @@ class FrailTransport : public transport::Transport {
   int& strength_;
 };
 
-class FrailEngine : public transport::Engine {
+class FrailEngine : public transport::ForwardingEngine {
  public:
-  explicit FrailEngine(transport::Engine& engine) : engine_(engine) {}
+  explicit FrailEngine(transport::Engine& engine) : ForwardingEngine(engine) {}
 
   /// It can send or receive so many times more.
   void become_frail(int strength) { strength_ = strength; }
   bool lives() const { return strength_ >= 0; }
 
-  std::string name() const override { return engine_.name(); }
-  int rank() const override { return engine_.rank(); }
-  int world() const override { return engine_.world(); }
   std::unique_ptr<transport::Transport> connect(Deadline deadline) override {
-    return std::make_unique<FrailTransport>(engine_.connect(deadline), strength_);
+    return std::make_unique<FrailTransport>(ForwardingEngine::connect(deadline), strength_);
   }
-  transport::SharedRegions* shared_regions() override { return engine_.shared_regions(); }
-  bool sends_in_background() const override { return engine_.sends_in_background(); }
 
  private:
-  transport::Engine& engine_;
   int strength_ = 1'000'000;
 };
 

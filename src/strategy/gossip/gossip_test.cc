@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "optimizer/optimizer.h"
 #include "strategy/strategy.h"
+#include "transport/engine_test_support.h"
 #include "transport/inproc/inproc.h"
 
 namespace cohort::strategy {
@@ -55,24 +56,6 @@ struct Data {
     const std::int64_t begin = claim.step * kBatch % kRows + claim.part * part;
     return of.slice(0, begin, begin + part);
   }
-};
-
-/// Workers that share no memory, but have a transport.
-class ApartEngine : public transport::Engine {
- public:
-  explicit ApartEngine(std::unique_ptr<transport::Engine> engine) : engine_(std::move(engine)) {}
-
-  std::string name() const override { return "apart"; }
-  int rank() const override { return engine_->rank(); }
-  int world() const override { return engine_->world(); }
-  std::unique_ptr<transport::Transport> connect(Deadline deadline) override {
-    return engine_->connect(deadline);
-  }
-  transport::SharedRegions* shared_regions() override { return nullptr; }
-  bool sends_in_background() const override { return true; }
-
- private:
-  std::unique_ptr<transport::Engine> engine_;
 };
 
 struct TrainingRun {
@@ -164,7 +147,7 @@ std::vector<WorkerEnd> train(const TrainingRun& run) {
       threads.emplace_back([&, rank] {
         try {
           std::unique_ptr<transport::Engine> engine = hub.engine(rank);
-          if (!run.shared) engine = std::make_unique<ApartEngine>(std::move(engine));
+          if (!run.shared) engine = std::make_unique<transport::ApartEngine>(std::move(engine));
           ends[static_cast<std::size_t>(rank)] = train_worker(run, *engine, store, rounds);
         } catch (const std::exception& error) {
           ADD_FAILURE() << "rank " << rank << ": " << error.what();

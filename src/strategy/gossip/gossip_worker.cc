@@ -78,17 +78,18 @@ void OwnModel::save(tensor::TrainingState& state) const {
   state.updates = updates_;
 }
 
-GossipWorker::GossipWorker(const StrategyContext& context)
+GossipWorker::GossipWorker(const StrategyContext& context, std::string receivers)
     : context_(context),
       sums_(context),
       model_(context, sums_),
+      receivers_(std::move(receivers)),
       claims_{.work = agreed_work(), .end_step = context.steps},
       first_step_(gossip::whole_steps(claims_.work)) {}
 
 StrategyReport GossipWorker::report() const {
   const std::string& codec = context_.options.compression.kind;
   return {fmt::format("gossip: {} worker{} send {} to {} through {}{}{}", sums_.world(),
-                      sums_.world() == 1 ? "" : "s", context_.options.send, receivers(),
+                      sums_.world() == 1 ? "" : "s", context_.options.send, receivers_,
                       context_.engine.shared_regions() != nullptr ? "shared memory" : "gRPC",
                       codec == "none" ? "" : ", compressed by ", codec == "none" ? "" : codec),
           boxes_->traffic() + sums_.traffic()};
@@ -135,7 +136,7 @@ void GossipWorker::meet() {
   const std::string meeting = fmt::format("gossip/meeting/{}", meetings_++);
   {
     const PhaseSpan span(context_.phases, Phase::wait);
-    gossip::settle(
+    gossip::come_together(
         *boxes_, context_.store,
         {.key = meeting, .world = sums_.world(), .deadline = context_.timeout.deadline()},
         [this] { take_arrived(); });
@@ -146,10 +147,10 @@ void GossipWorker::meet() {
   try {
     lost = average_models(meeting + "/mean");
   } catch (...) {
-    take_mail_back();
+    end_mail(/*averaged=*/false);
     throw;
   }
-  forget_mail();
+  end_mail(/*averaged=*/true);
   if (lost) throw *lost;
 }
 
@@ -161,7 +162,7 @@ void GossipWorker::save_state(tensor::TrainingState& state) {
 }
 
 void GossipWorker::close() noexcept {
-  if (boxes_) boxes_->leave();
+  if (boxes_) boxes_->attendance().leave();
   sums_.close();
 }
 
@@ -220,8 +221,9 @@ GossipWorker::PlaceInMean GossipWorker::place_in_mean() {
   const auto rank = static_cast<std::size_t>(context_.engine.rank());
   const auto world = static_cast<std::size_t>(sums_.world());
   std::vector<double> all(2 * world);  // Everybody's weight, then everybody's age.
-  all[rank] = weight();
-  all[world + rank] = age();
+  const Standing mine = standing();
+  all[rank] = mine.weight;
+  all[world + rank] = mine.age;
   sums_.sum(all);
   const auto weights = std::span(all).first(world);
   const auto ages = std::span(all).last(world);

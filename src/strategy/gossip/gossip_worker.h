@@ -70,17 +70,18 @@ class OwnModel {
 ///
 ///   next_work()      claims a piece
 ///   finish_step()    take_turn(): update, send, take what has arrived; then the piece is done
-///   meet()           1. no more claims; settle(): take what arrives until nobody sends any more
+///   meet()           1. no more claims; come_together(): take what arrives until nobody sends any more
 ///                    2. finish_mail(): what was never told to others gets into the average as well
 ///                    3. average_models(): the sum of all models by their shares, then agree():
 ///                       all workers use it, or none does where one was lost before it had it
-///                    4. forget_mail(), or take_mail_back() where there is no average
+///                    4. end_mail(): what finish_mail() did counts, or is undone
 ///
 /// A worker that dies takes its model along, stops nobody before meet(), and its last piece is
 /// claimed again in the next group. Clipping looks at the gradient of the worker's own part alone.
 class GossipWorker : public Strategy, private WorkSource {
  public:
-  explicit GossipWorker(const StrategyContext& context);
+  /// `receivers`: for the report, "send parameters to …".
+  GossipWorker(const StrategyContext& context, std::string receivers);
 
   tensor::FlatSpace& space() override { return model_.space(); }
   StrategyReport report() const override;
@@ -100,21 +101,22 @@ class GossipWorker : public Strategy, private WorkSource {
   virtual void take_turn(double lr, double clip) = 0;
   /// See StepOutcome::consensus_distance.
   virtual std::optional<double> distance() const = 0;
-  /// For the report: "send parameters to …".
-  virtual std::string receivers() const = 0;
 
   /// Between the last step and the average, as often as it takes: takes what is in the boxes.
   virtual void take_arrived() = 0;
   /// Once all have taken everything: what must be done before the average.
   virtual void finish_mail() = 0;
-  /// What finish_mail() did counts now that the average is there, or must be undone as there is
-  /// none.
-  virtual void forget_mail() {}
-  virtual void take_mail_back() {}
-  /// This worker's share in the average.
-  virtual double weight() const = 0;
-  /// Of this worker's model, which becomes the mean too.
-  virtual double age() const { return 0; }
+  /// Then, whatever comes of it: `averaged`, all have the average, and what finish_mail() did
+  /// counts; otherwise there is none, and it must be undone.
+  virtual void end_mail(bool /*averaged*/) {}
+
+  /// How this worker's model counts in the average.
+  struct Standing {
+    double weight = 1;
+    double age = 0;  ///< See gossip/model_age.h.
+  };
+  virtual Standing standing() const { return {}; }
+  /// The model is the average now, and as old as that.
   virtual void set_age(double /*age*/) {}
 
   /// What only this worker has.
@@ -144,6 +146,7 @@ class GossipWorker : public Strategy, private WorkSource {
   std::unique_ptr<gossip::PeerBoxes> boxes_;
 
  private:
+  /// What is agreed on before models are averaged.
   struct PlaceInMean {
     double share;  ///< Of this worker's model.
     double age;    ///< Of the mean.
@@ -156,6 +159,7 @@ class GossipWorker : public Strategy, private WorkSource {
   std::optional<Error> agree(const std::string& key);
   std::optional<Error> average_models(const std::string& key);
 
+  std::string receivers_;
   std::vector<int> model_of_;  // By rank: see first_model_of().
   gossip::ClaimRange claims_;  // The same on all workers: what the group begins with.
   std::int64_t first_step_;

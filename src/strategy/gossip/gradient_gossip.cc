@@ -8,7 +8,7 @@
 
 #include "collective/sum_kernel.h"
 #include "compression/error_feedback.h"
-#include "gossip/gradient_mail.h"
+#include "gossip/mail.h"
 #include "optimizer/optimizer.h"
 #include "strategy/compressed_gradients.h"
 #include "strategy/gossip/gossip_worker.h"
@@ -26,13 +26,13 @@ namespace {
 /// a sum of n pieces is n / parts of a step.
 ///
 /// *Untold* or *leftover* is what a codec has left out, and what waits here because a peer has not
-/// taken what came before (gossip/gradient_mail.h). It is
-/// in this worker's model and not in theirs, so it is saved and carried (kUntoldGradients), and
-/// told by the next group; at the end finish_mail() puts it into the average.
+/// taken what came before (gossip/mail.h). It is in this worker's model and not in theirs, so it is
+/// saved and carried (kUntoldGradients), and told by the next group; at the end finish_mail() puts
+/// it into the average.
 class GradientGossip : public GossipWorker {
  public:
   explicit GradientGossip(const StrategyContext& context)
-      : GossipWorker(context), mail_(mail_options(gossip::Topology::all)) {
+      : GossipWorker(context, "all"), mail_(mail_options(gossip::Topology::all)) {
     make_boxes(gossip::Topology::all, mail_.message_bytes());
     if (corrects_momentum(context.options, context.optimizer_options)) {
       momentum_ = worker_momentum(context.optimizer_options);
@@ -65,7 +65,6 @@ class GradientGossip : public GossipWorker {
   }
 
   std::optional<double> distance() const override { return std::nullopt; }
-  std::string receivers() const override { return "all"; }
 
   void take_arrived() override {
     if (!std::exchange(cleared_, true)) std::ranges::fill(model_.gradients(), 0.0F);
@@ -97,17 +96,15 @@ class GradientGossip : public GossipWorker {
     apply_sum(rate);
   }
 
-  void forget_mail() override {
-    if (before_rest_) mail_.forget_leftovers();
+  void end_mail(bool averaged) override {
+    if (!before_rest_) return;
+    if (averaged) {
+      mail_.forget_leftovers();
+    } else {
+      model_.go_back(*before_rest_);
+    }
     before_rest_.reset();
   }
-
-  void take_mail_back() override {
-    if (before_rest_) model_.go_back(*before_rest_);
-    before_rest_.reset();
-  }
-
-  double weight() const override { return 1; }
 
   tensor::OwnMemory own_memory() const override {
     gossip::GradientMail::Leftovers untold = mail_.mean_leftovers();

@@ -1,8 +1,8 @@
 #include <array>
 #include <cmath>
 
+#include "gossip/mail.h"
 #include "gossip/model_age.h"
-#include "gossip/parameter_mail.h"
 #include "strategy/gossip/gossip_worker.h"
 #include "strategy/make_strategy.h"
 #include "strategy/own_memory_forms.h"
@@ -11,8 +11,7 @@ namespace cohort::strategy {
 namespace {
 
 /// Parameters travel, merged by push-sum. Every model has a *weight*, of which a message takes a
-/// part along, and an *age*, how many steps are in it (gossip/parameter_mail.h,
-/// gossip/model_age.h).
+/// part along, and an *age*, how many steps are in it (gossip/mail.h, gossip/model_age.h).
 ///
 /// A turn: merge what has arrived; make a step, as long as it takes to bring this model to the age
 /// it should have with this piece; send to the neighbours of the topology that are due. In the
@@ -21,7 +20,7 @@ namespace {
 class ParameterGossip : public GossipWorker {
  public:
   explicit ParameterGossip(const StrategyContext& context)
-      : GossipWorker(context),
+      : GossipWorker(context, context.options.topology + " neighbours"),
         mail_(mail_options(gossip::topology_named(context.options.topology)), model_.parameters()) {
     make_boxes(gossip::topology_named(context.options.topology), mail_.message_bytes());
     mail_.set_age(age_at_start(context.start));
@@ -48,19 +47,17 @@ class ParameterGossip : public GossipWorker {
   }
 
   std::optional<double> distance() const override { return mail_.distance(); }
-  std::string receivers() const override { return context_.options.topology + " neighbours"; }
 
   void take_arrived() override { mail_.merge(*boxes_, model_.parameters()); }
   void finish_mail() override {
     last_weight_ = mail_.weight();
     mail_.reset_weight();
   }
-  double weight() const override { return last_weight_; }
-  double age() const override { return mail_.age(); }
+  Standing standing() const override { return {.weight = last_weight_, .age = mail_.age()}; }
   void set_age(double age) override { mail_.set_age(age); }
 
   tensor::OwnMemory own_memory() const override {
-    return {.meaning = std::string(kModelAge), .doubles = {age()}};
+    return {.meaning = std::string(kModelAge), .doubles = {mail_.age()}};
   }
 
  private:

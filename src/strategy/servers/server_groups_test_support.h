@@ -8,9 +8,10 @@
 
 #include "server/door/run_server.h"
 #include "server/memory/lasting_memory.h"
-#include "server/shard/settle_shards.h"
+#include "server/shard/reconcile_shards.h"
 #include "strategy/servers/server_rule.h"
 #include "strategy/word_group_test_support.h"
+#include "transport/engine_test_support.h"
 #include "transport/inproc/inproc.h"
 
 namespace cohort::strategy {
@@ -25,10 +26,10 @@ class ServerHouse {
   }
 
   /// Before the servers of a group start, when there are none.
-  void settle() {
+  void reconcile() {
     std::vector<std::span<std::byte>> memories;
     for (const server::LastingMemory& memory : memories_) memories.push_back(memory.bytes());
-    if (!memories.empty()) server::settle_shards(memories, options(0, GroupRun()).rules);
+    if (!memories.empty()) server::reconcile_shards(memories, options(0, GroupRun()).rules);
   }
 
   server::ServerOptions options(int server, const GroupRun& run) const {
@@ -41,7 +42,7 @@ class ServerHouse {
 
   /// Servers of a group; they end with it.
   std::vector<std::jthread> serve(const GroupRun& run, cluster::Store& store) {
-    settle();
+    reconcile();
     std::vector<std::jthread> threads;
     for (int server = 0; server < job_.cluster.servers; ++server) {
       threads.emplace_back([options = options(server, run), &store] {
@@ -61,22 +62,14 @@ class ServerHouse {
 };
 
 /// Workers that a user has told to use sockets.
-class SocketEngine : public transport::Engine {
+class SocketEngine : public transport::ApartEngine {
  public:
-  explicit SocketEngine(std::unique_ptr<transport::Engine> engine) : engine_(std::move(engine)) {}
-
-  std::string name() const override { return "sockets"; }
-  int rank() const override { return engine_->rank(); }
-  int world() const override { return engine_->world(); }
-  std::unique_ptr<transport::Transport> connect(Deadline deadline) override {
-    return engine_->connect(deadline);
-  }
-  std::string address() const override { return "127.0.0.1"; }
-  transport::SharedRegions* shared_regions() override { return nullptr; }
-  bool sends_in_background() const override { return true; }
-
- private:
-  std::unique_ptr<transport::Engine> engine_;
+  explicit SocketEngine(std::unique_ptr<transport::Engine> engine)
+      : ApartEngine(std::move(engine), [](transport::EngineFacts& facts) {
+          facts.name = "sockets";
+          facts.address = "127.0.0.1";
+          facts.sends_in_background = true;
+        }) {}
 };
 
 /// Trains one group, with servers where the job has some, and returns what each worker ends with.

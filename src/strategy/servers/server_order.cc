@@ -41,6 +41,9 @@ std::size_t padding_after(const tensor::FlatLayout& layout, std::size_t index) {
 
 }  // namespace
 
+// A training state has tables among its parameters, since other strategies know of none; servers
+// have them apart, and the dense rest closed up. The pieces are where a tensor stands in the one
+// and in the other order. What is between tensors is padding, which is kept zero on both sides.
 ServerOrder::ServerOrder(Model& model, tensor::Tables place) {
   const tensor::FlatLayout state =
       tensor::ModelLayout::of(model, tensor::Tables::among_parameters).parameters;

@@ -84,7 +84,7 @@ class BrokenRun {
         ::waitpid(first[server], nullptr, 0);  // It may have ended with its workers before.
       }
     }
-    house_.settle();
+    house_.reconcile();
     // Now the second servers may start.
     for (std::size_t i = 0; i < second.size(); ++i) EXPECT_EQ(::write(go[1], "!", 1), 1);
     for (const pid_t server : second) wait_for(server, true);

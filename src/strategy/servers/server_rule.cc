@@ -49,6 +49,11 @@ server::ShardRules::Consistency consistency_of(const StrategyOptions& strategy) 
   return strategy.consistency == "k-of-n" ? Consistency::quorum : Consistency::async;
 }
 
+// Who has the optimizer. Deltas are steps that workers have made already: servers add them up. In
+// sync, gradients of a whole step arrive together and the servers' optimizer is the job's.
+// Otherwise pushes of many workers interleave, and a velocity of all of them would push each
+// further than its own gradients say: with SGD momentum is then the worker's, and the servers apply
+// what comes.
 ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& own) {
   if (pushes_deltas(strategy)) return {.optimizer = outer_optimizer(strategy)};
   if (corrects_momentum(strategy, own)) return {.optimizer = optimizer::without_momentum(own)};
@@ -57,6 +62,9 @@ ServerRule server_rule(const StrategyOptions& strategy, const OptimizerOptions& 
   return {.optimizer = optimizer::without_momentum(own), .worker_momentum = worker_momentum(own)};
 }
 
+// All that a server is told of a job, in one place: a server knows rules, sizes and a board, and
+// nothing of strategies. Of a group it serves the numbers of that group; the parts of a step's
+// batch stay those of the job, so that a step is as long with fewer workers as with all.
 server::ServerOptions server_options(const Job& job, int server, const ServedGroup& group) {
   const StrategyOptions& strategy = job.strategy;
   const int parts = parts_of(job, group.workers);

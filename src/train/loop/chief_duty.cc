@@ -56,21 +56,24 @@ bool save_model(const std::filesystem::path& run_dir, Model& model, const Traine
       {{"step", std::to_string(trained_by.step)}, {"job", trained_by.job.name}});
 }
 
-ChiefDuty::ChiefDuty(const Parts& parts, std::int64_t step)
-    : parts_(parts),
-      on_(parts.view.rank_of(parts.life.worker) == 0 && !parts.life.run.run_dir.empty()) {
+// A worker has this duty for as long as it is rank 0 of a group. The log and the checkpoints are
+// the worker's own and outlive the group: a chief that stays chief goes on with them, and one that
+// is not any more lets go of both, so that the new chief finds the files free.
+ChiefDuty::ChiefDuty(const Context& context, std::int64_t step)
+    : context_(context),
+      on_(context.view.rank_of(context.life.worker) == 0 && !context.life.run.run_dir.empty()) {
   if (on_) {
     take_over(step);
     return;
   }
-  parts_.life.log.reset();
-  if (parts_.life.checkpoints) parts_.life.checkpoints->hand_over();
+  context_.life.log.reset();
+  if (context_.life.checkpoints) context_.life.checkpoints->hand_over();
 }
 
 // Where steps are handed out they are not done in order: none of those logged is taken back, and
 // the workers still have what the last chief did not log.
 std::int64_t ChiefDuty::logs_after(std::int64_t step) const {
-  const WorkerRun& run = parts_.life.run;
+  const WorkerRun& run = context_.life.run;
   const std::int64_t logged = run.control.logged_step();
   return kinds::way_of(run.job.strategy).traits.hands_out_work && logged >= 0 ? logged : step;
 }
@@ -78,12 +81,12 @@ std::int64_t ChiefDuty::logs_after(std::int64_t step) const {
 // A log that this worker has open, from when it was chief before, may have been cut and written by
 // others since: it is opened anew where they have logged more than this group goes on after.
 void ChiefDuty::take_over(std::int64_t step) {
-  WorkerLife& life = parts_.life;
+  WorkerLife& life = context_.life;
   launch::ControlBlock& control = life.run.control;
   const std::int64_t after = logs_after(step);
   if (control.logged_step() > after) life.log.reset();
   if (!life.log) {
-    const bool goes_on = parts_.view.generation > 1 || step > 0;
+    const bool goes_on = context_.view.generation > 1 || step > 0;
     life.log.emplace(life.run.run_dir, life.run.job.log,
                      goes_on ? std::optional(after) : std::nullopt);
   }
@@ -93,15 +96,15 @@ void ChiefDuty::take_over(std::int64_t step) {
 }
 
 bool ChiefDuty::save_model_file(std::int64_t steps) {
-  const WorkerRun& run = parts_.life.run;
+  const WorkerRun& run = context_.life.run;
   return on_ &&
-         save_model(run.run_dir, parts_.model, {run.job, run.data, steps, parts_.view.world()});
+         save_model(run.run_dir, context_.model, {run.job, run.data, steps, context_.view.world()});
 }
 
 void ChiefDuty::save_last_model(std::int64_t steps) {
   if (!on_) return;
-  parts_.life.slot.state.store(launch::WorkerState::saving);
-  const Working working(parts_.life.slot.activity, BusyWith::saving);
+  context_.life.card.state.store(launch::WorkerState::saving);
+  const Working working(context_.life.card.activity, BusyWith::saving);
   save_model_file(steps);
 }
 

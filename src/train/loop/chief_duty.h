@@ -35,14 +35,14 @@ bool save_model(const std::filesystem::path& run_dir, Model& model, const Traine
 class ChiefDuty {
  public:
   /// What it is made of; all of it outlives it.
-  struct Parts {
+  struct Context {
     WorkerLife& life;
     const cluster::View& view;
     Model& model;
   };
 
   /// Takes the duty over from the chief before, or hands it over. `step`: the group begins with it.
-  ChiefDuty(const Parts& parts, std::int64_t step);
+  ChiefDuty(const Context& context, std::int64_t step);
 
   bool is_on() const { return on_; }
 
@@ -57,7 +57,7 @@ class ChiefDuty {
   void take_over(std::int64_t step);
   std::int64_t logs_after(std::int64_t step) const;
 
-  Parts parts_;
+  Context context_;
   bool on_;  // This worker is the chief, and the run folder is here.
 };
 

@@ -25,6 +25,8 @@ bool is_within(const std::string& line, std::int64_t steps) {
 
 }  // namespace
 
+// A run that goes on from step n has, in the file, lines of steps after n that it will make again:
+// they go, and so does a last line that a killed chief has written half of.
 void cut_metrics(const std::filesystem::path& path, std::int64_t steps) {
   if (!std::filesystem::exists(path)) return;
   std::string kept;
@@ -51,6 +53,8 @@ void ChiefLog::write_line(const std::string& line) {
   write_all(metrics_.get(), line + "\n", metrics_path_);
 }
 
+// Every line is written at once, by one call: who reads the file meanwhile (MetricsTail, a person
+// with `tail -f`) sees whole lines, and a chief that is killed loses none that it has logged.
 void ChiefLog::step(const StepRecord& record) {
   nlohmann::ordered_json line = {{"step", record.step},
                                  {"epoch", record.epoch},
@@ -102,6 +106,10 @@ void ChiefLog::close() {
   if (events_) events_->close();
 }
 
+// Reads what was added since the last call, in the caller's process, which did not write it. The
+// file may be another one by now (another chief began it anew, a run was resumed and cut it): then
+// the place that was reached means nothing, and it is read from its beginning; `told_` sees to it
+// that no step is told twice.
 void MetricsTail::read(const std::filesystem::path& run_dir,
                        const std::function<void(const StepReport& step)>& tell) {
   const UniqueFd file(::open((run_dir / "metrics.jsonl").c_str(), O_RDONLY | O_CLOEXEC));

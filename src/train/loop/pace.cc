@@ -11,10 +11,11 @@ namespace {
 /// All make every step together. A stop is a vote in the step, so that nobody has to ask.
 class LockstepPace : public Pace {
  public:
-  explicit LockstepPace(const PaceParts& parts) : Pace(parts.view.closing), parts_(parts) {}
+  explicit LockstepPace(const PaceContext& context)
+      : Pace(context.view.closing), context_(context) {}
 
   std::optional<cluster::Claim> next(std::int64_t steps) override {
-    if (stopped_ || steps >= parts_.life.total_steps) return std::nullopt;
+    if (stopped_ || steps >= context_.life.total_steps) return std::nullopt;
     return cluster::Claim{.step = steps};
   }
 
@@ -26,25 +27,25 @@ class LockstepPace : public Pace {
 
   std::optional<ValidationPart> validates() const override { return ValidationPart::own_share; }
   bool agree_on_validated(bool own) override {
-    return parts_.strategy.any_worker(own && parts_.life.own_steps > 0);
+    return context_.strategy.any_worker(own && context_.life.own_steps > 0);
   }
 
   std::optional<std::int64_t> meet(std::int64_t steps) override {
-    parts_.strategy.meet();
-    if (stopped_ && steps < parts_.life.total_steps) return std::nullopt;
+    context_.strategy.meet();
+    if (stopped_ && steps < context_.life.total_steps) return std::nullopt;
     return steps;
   }
 
-  void before_failure() override { parts_.strategy.wait_for_workers(); }
+  void before_failure() override { context_.strategy.wait_for_workers(); }
 
  private:
-  PaceParts parts_;
+  PaceContext context_;
 };
 
 /// What workers have in common that do not wait for each other in a step.
 class LoosePace : public Pace {
  public:
-  explicit LoosePace(const PaceParts& parts) : Pace(parts.view.closing), parts_(parts) {}
+  explicit LoosePace(const PaceContext& context) : Pace(context.view.closing), context_(context) {}
 
   bool may_apply(double loss) const override { return std::isfinite(loss); }
   void step_done(const StepWork& work, strategy::StepOutcome& outcome) override {
@@ -55,28 +56,28 @@ class LoosePace : public Pace {
 
   /// The others train on meanwhile, so the chief looks at all of the set alone.
   std::optional<ValidationPart> validates() const override {
-    if (parts_.view.rank_of(parts_.life.worker) != 0) return std::nullopt;
+    if (context_.view.rank_of(context_.life.worker) != 0) return std::nullopt;
     return ValidationPart::whole_set;
   }
-  bool agree_on_validated(bool own) override { return own || parts_.life.own_steps == 0; }
+  bool agree_on_validated(bool own) override { return own || context_.life.own_steps == 0; }
 
   /// They may differ in whether they were stopped or had done all.
   std::optional<std::int64_t> meet(std::int64_t /*steps*/) override {
     {
       std::optional<Timeout::Longer> longer;
-      const bool chief_may_validate = parts_.life.run.job.train.validate == "epoch";
-      if (chief_may_validate) longer.emplace(parts_.life.timeout, kLongestWork);
-      parts_.strategy.meet();
+      const bool chief_may_validate = context_.life.run.job.train.validate == "epoch";
+      if (chief_may_validate) longer.emplace(context_.life.timeout, kLongestWork);
+      context_.strategy.meet();
     }
-    if (parts_.strategy.any_worker(stopped_)) return std::nullopt;
-    return parts_.life.total_steps;
+    if (context_.strategy.any_worker(stopped_)) return std::nullopt;
+    return context_.life.total_steps;
   }
 
   /// It has not passed its loss on, so it fails alone.
   void before_failure() override {}
 
  protected:
-  PaceParts parts_;
+  PaceContext context_;
 };
 
 /// Each makes every step, on its part of the batch.
@@ -86,9 +87,9 @@ class AlonePace : public LoosePace {
 
   /// A stop is agreed upon without asking: see ControlBlock::may_head_for.
   std::optional<cluster::Claim> next(std::int64_t steps) override {
-    WorkerLife& life = parts_.life;
+    WorkerLife& life = context_.life;
     if (stopped_ || steps >= life.total_steps) return std::nullopt;
-    stopped_ = !life.run.control.may_head_for(life.slot, steps + 1);
+    stopped_ = !life.run.control.may_head_for(life.card, steps + 1);
     if (stopped_) return std::nullopt;
     return cluster::Claim{.step = steps};
   }
@@ -105,15 +106,15 @@ class HandedOutPace : public LoosePace {
     if (stopped_) return std::nullopt;
     std::optional<cluster::Claim> claim = std::exchange(next_, std::nullopt);
     if (!claim) {
-      parts_.log.ask_for_work();
-      claim = parts_.strategy.work()->next_work();
+      context_.log.ask_for_work();
+      claim = context_.strategy.work()->next_work();
     }
-    if (claim) parts_.log.begin_piece(claim->step + 1);
+    if (claim) context_.log.begin_piece(claim->step + 1);
     return claim;
   }
 
   bool hand_in(std::int64_t steps, bool goes_on_at_once) override {
-    if (goes_on_at_once) parts_.log.hand_in(steps);
+    if (goes_on_at_once) context_.log.hand_in(steps);
     return goes_on_at_once;
   }
 
@@ -128,11 +129,11 @@ class HandedOutPace : public LoosePace {
 
 }  // namespace
 
-std::unique_ptr<Pace> make_pace(const PaceParts& parts) {
-  const kinds::StrategyTraits traits = kinds::way_of(parts.life.run.job.strategy).traits;
-  if (traits.lockstep) return std::make_unique<LockstepPace>(parts);
-  if (traits.hands_out_work) return std::make_unique<HandedOutPace>(parts);
-  return std::make_unique<AlonePace>(parts);
+std::unique_ptr<Pace> make_pace(const PaceContext& context) {
+  const kinds::StrategyTraits traits = kinds::way_of(context.life.run.job.strategy).traits;
+  if (traits.lockstep) return std::make_unique<LockstepPace>(context);
+  if (traits.hands_out_work) return std::make_unique<HandedOutPace>(context);
+  return std::make_unique<AlonePace>(context);
 }
 
 }  // namespace cohort::training

@@ -67,7 +67,7 @@ class Pace {
 };
 
 /// What a pace is made of; all of it outlives it.
-struct PaceParts {
+struct PaceContext {
   WorkerLife& life;
   const cluster::View& view;
   strategy::Strategy& strategy;
@@ -75,6 +75,6 @@ struct PaceParts {
 };
 
 /// The one the job's strategy has.
-std::unique_ptr<Pace> make_pace(const PaceParts& parts);
+std::unique_ptr<Pace> make_pace(const PaceContext& context);
 
 }  // namespace cohort::training

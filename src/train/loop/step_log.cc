@@ -21,24 +21,24 @@ StepLog::StepLog(WorkerLife& life, const cluster::View& view, std::int64_t step,
       paced_own_steps_(life.own_steps),
       paced_busy_(life.phases.seconds(Phase::communication) + life.phases.seconds(Phase::wait)),
       paced_wait_(life.phases.seconds(Phase::wait)) {
-  life_.slot.held_step.store(launch::kHoldsNothing);
+  life_.card.held_step.store(launch::kHoldsNothing);
   if (shared_ && life_.log) find_queues();
 }
 
 /// Of all that were ever started: who is lost may have left something too. Who comes later comes
 /// with another group.
 void StepLog::find_queues() {
-  const auto slots = life_.run.control.slots();
-  for (std::size_t worker = 0; worker < slots.size(); ++worker) {
-    if (slots[worker].state.load() == launch::WorkerState::absent) continue;
+  const auto cards = life_.run.control.cards();
+  for (std::size_t worker = 0; worker < cards.size(); ++worker) {
+    if (cards[worker].state.load() == launch::WorkerState::absent) continue;
     queues_.push_back({.queue = life_.run.control.losses_of(static_cast<int>(worker))});
   }
 }
 
-/// Workers of other launchers have slots of their own there.
+/// Workers of other launchers have cards of their own there.
 bool StepLog::is_shared() const {
   return std::ranges::all_of(view_.workers, [&](int worker) {
-    return life_.run.control.slot(worker).state.load() != launch::WorkerState::absent;
+    return life_.run.control.card(worker).state.load() != launch::WorkerState::absent;
   });
 }
 
@@ -60,17 +60,26 @@ bool StepLog::is_due(std::int64_t steps_done) const {
 }
 
 void StepLog::ask_for_work() {
-  if (shared_) life_.slot.held_step.store(launch::kHoldsAny);
+  if (shared_) life_.card.held_step.store(launch::kHoldsAny);
 }
 
 void StepLog::begin_piece(std::int64_t steps_done) {
-  if (shared_) life_.slot.held_step.store(is_due(steps_done) ? steps_done : launch::kHoldsNothing);
+  if (shared_) life_.card.held_step.store(is_due(steps_done) ? steps_done : launch::kHoldsNothing);
 }
 
 void StepLog::hand_in(std::int64_t steps_done) {
-  if (shared_) life_.slot.held_step.store(steps_done);
+  if (shared_) life_.card.held_step.store(steps_done);
 }
 
+// In lockstep one worker knows the loss of a step, because the votes were summed: it is the chief,
+// who writes it at once. Where steps are handed out in pieces nobody does. Then (`shared_`) every
+// worker leaves the losses of its pieces in its queue in the control block, and the chief puts them
+// together, and may log a step once no worker can still bring a piece of it:
+//
+//   worker   holds the step (held_step) ── makes its piece ── puts its loss ── holds the next
+//   chief    looks who holds what ── takes what is in the queues ── logs what is complete
+//
+// In this order on both sides: who is seen to hold nothing of a step has put what it had of it.
 void StepLog::step_done(const Step& step) {
   life_.rate.step_done(traits_.lockstep ? step.global_rows : step.rows);
   const bool due = is_due(step.steps_done);
@@ -78,7 +87,7 @@ void StepLog::step_done(const Step& step) {
   if (step.outcome.next && !step.outcome.stop) {
     begin_piece(step.outcome.next->step + 1);
   } else {
-    life_.slot.held_step.store(launch::kHoldsNothing);
+    life_.card.held_step.store(launch::kHoldsNothing);
   }
   if (step.steps_done > paced_step_ && passes_multiple(paced_step_, step.steps_done)) {
     paced_step_ = step.steps_done;
@@ -118,15 +127,15 @@ void StepLog::note_pace(const strategy::StepOutcome& outcome) {
   const double wait = life_.phases.seconds(Phase::wait);
   const double busy = life_.phases.seconds(Phase::communication) + wait;
   const RateWindow window = life_.rate.take_window();
-  launch::WorkerSlot& slot = life_.slot;
+  launch::WorkerCard& card = life_.card;
   // The first window is that of the first step, which touches memory for the first time.
   if (paced_own_steps_ > 0) {
-    slot.step_seconds.store((window.seconds - (wait - paced_wait_)) /
+    card.step_seconds.store((window.seconds - (wait - paced_wait_)) /
                             static_cast<double>(life_.own_steps - paced_own_steps_));
   }
-  slot.own_samples_per_second.store(own_rate(window.samples_per_second));
-  slot.samples_per_second.store(rate_of_all(window.samples_per_second));
-  slot.staleness.store(outcome.staleness.value_or(-1));
+  card.own_samples_per_second.store(own_rate(window.samples_per_second));
+  card.samples_per_second.store(rate_of_all(window.samples_per_second));
+  card.staleness.store(outcome.staleness.value_or(-1));
   communication_share_ = window.seconds > 0 ? (busy - paced_busy_) / window.seconds : 0;
   paced_busy_ = busy;
   paced_wait_ = wait;
@@ -146,7 +155,7 @@ void StepLog::write_rest(bool all) {
 std::vector<std::int64_t> StepLog::held_steps() const {
   std::vector<std::int64_t> held;
   for (const int worker : view_.workers) {
-    held.push_back(life_.run.control.slot(worker).held_step.load());
+    held.push_back(life_.run.control.card(worker).held_step.load());
   }
   // A step that was logged is made again: it delays nothing.
   std::erase_if(held,
@@ -183,7 +192,7 @@ void StepLog::write(const launch::StepLoss& step) {
                    .loss = step.loss,
                    .lr = optimizer::learning_rate(job.train.schedule, job.train.optimizer.lr,
                                                   step.step - 1, life_.total_steps, view_.world()),
-                   .samples_per_second = life_.slot.samples_per_second.load(),
+                   .samples_per_second = life_.card.samples_per_second.load(),
                    .gradient_norm = step.gradient_norm,
                    .communication_share = communication_share_,
                    .seconds = life_.rate.seconds(),
@@ -208,7 +217,7 @@ double StepLog::rate_of_all(double rate) const {
   int seen = 0;
   for (const int worker : view_.workers) {
     const double own =
-        life_.run.control.slot(worker).own_samples_per_second.load(std::memory_order_relaxed);
+        life_.run.control.card(worker).own_samples_per_second.load(std::memory_order_relaxed);
     sum += own;
     seen += own > 0 ? 1 : 0;
   }
@@ -224,13 +233,13 @@ void StepBooks::begin_step(std::int64_t steps) {
 void StepBooks::step_done(std::int64_t steps, double loss) {
   life_.count_rows();
   life_.wait_in_steps += life_.phases.seconds(Phase::wait) - wait_before_;
-  launch::WorkerSlot& slot = life_.slot;
-  slot.longest_step.store(
-      std::max(slot.longest_step.load(std::memory_order_relaxed), seconds_since(began_)),
+  launch::WorkerCard& card = life_.card;
+  card.longest_step.store(
+      std::max(card.longest_step.load(std::memory_order_relaxed), seconds_since(began_)),
       std::memory_order_relaxed);
-  slot.step.store(steps, std::memory_order_relaxed);
-  slot.epoch.store(life_.epochs_after(steps), std::memory_order_relaxed);
-  slot.loss.store(loss, std::memory_order_relaxed);
+  card.step.store(steps, std::memory_order_relaxed);
+  card.epoch.store(life_.epochs_after(steps), std::memory_order_relaxed);
+  card.loss.store(loss, std::memory_order_relaxed);
 }
 
 Traffic StepBooks::traffic() const {
@@ -238,7 +247,7 @@ Traffic StepBooks::traffic() const {
 }
 
 void StepBooks::fill_result(std::int64_t steps, const StepLog& log) const {
-  launch::WorkerResult& result = life_.slot.result;
+  launch::WorkerResult& result = life_.card.result;
   result.steps = steps;
   result.samples = life_.samples;
   result.epochs = life_.epochs_after(steps);

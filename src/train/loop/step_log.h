@@ -11,7 +11,7 @@
 #include "strategy/strategy.h"
 #include "train/worker_life.h"
 
-// What is told of steps: StepBooks counts every step of this worker, for its slot and its result;
+// What is told of steps: StepBooks counts every step of this worker, for its card and its result;
 // StepLog picks those that are logged, and writes them where this worker is the chief. Both belong
 // to one group and keep in WorkerLife what goes on counting in the next. For the worker's thread.
 
@@ -24,7 +24,7 @@ namespace cohort::training {
 /// Where steps are handed out in pieces, nobody knows who makes a piece of a step that is due; the
 /// chief may make none. So every worker leaves what it knows of such a piece in its LossQueue, and
 /// the chief makes a line of it when the step is settled (piece_losses.h). A worker shows what it
-/// holds in its slot (`held_step`) before it can have it, and takes that back only after its piece
+/// holds on its card (`held_step`) before it can have it, and takes that back only after its piece
 /// is in the queue; the chief reads what is held first and the queues second. So it misses no piece
 /// but one: an earlier step's, of a worker that was lost, which may come with an answer.
 ///
@@ -112,7 +112,7 @@ class StepLog {
   std::vector<ReadQueue> queues_;  // The chief's.
 };
 
-/// What a worker counts of its steps: the launcher sees it in the worker's slot while it trains,
+/// What a worker counts of its steps: the launcher sees it on the worker's card while it trains,
 /// and as its result when it ends.
 class StepBooks {
  public:
@@ -128,7 +128,7 @@ class StepBooks {
   /// By this worker so far, in all groups.
   Traffic traffic() const;
 
-  /// Puts all that was counted into the worker's slot, where it stays when the worker is gone.
+  /// Puts all that was counted onto the worker's card, where it stays when the worker is gone.
   void fill_result(std::int64_t steps, const StepLog& log) const;
 
  private:

@@ -67,14 +67,14 @@ TEST(StepBooks, CountAcrossGroups) {
   };
   run.train({Script{.in_finish = breaks}});
   run.train({Script{.first_step = 3}});
-  const launch::WorkerSlot& slot = run.life(0).slot;
-  EXPECT_EQ(slot.step.load(), 5);
-  EXPECT_EQ(slot.epoch.load(), 2.5);
-  EXPECT_EQ(slot.samples.load(), 10) << "two rows of each step, the broken one once";
-  EXPECT_EQ(slot.result.samples, 10);
-  EXPECT_EQ(slot.result.own_steps, 5);
-  EXPECT_EQ(slot.result.steps, 5);
-  EXPECT_STREQ(slot.result.engine.data(), "invented");
+  const launch::WorkerCard& card = run.life(0).card;
+  EXPECT_EQ(card.step.load(), 5);
+  EXPECT_EQ(card.epoch.load(), 2.5);
+  EXPECT_EQ(card.samples.load(), 10) << "two rows of each step, the broken one once";
+  EXPECT_EQ(card.result.samples, 10);
+  EXPECT_EQ(card.result.own_steps, 5);
+  EXPECT_EQ(card.result.steps, 5);
+  EXPECT_STREQ(card.result.engine.data(), "invented");
 }
 
 TEST(StepRate, LeavesOutTheFirstSteps) {

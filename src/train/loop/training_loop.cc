@@ -10,26 +10,26 @@
 
 namespace cohort::training {
 
-TrainingLoop::TrainingLoop(const LoopParts& parts)
-    : parts_(parts),
-      life_(parts.life),
-      job_(parts.life.run.job),
+TrainingLoop::TrainingLoop(const LoopContext& context)
+    : context_(context),
+      life_(context.life),
+      job_(context.life.run.job),
       loss_stops_all_(kinds::way_of(job_.strategy).traits.loss_stops_all),
-      step_(parts.strategy.first_step()),
-      duty_({life_, parts_.view, parts_.model}, step_),
-      checkpoints_(life_, parts_.view, parts_.strategy, parts_.model),
-      books_(life_, parts_.strategy, parts_.engine),
-      log_(life_, parts_.view, step_, [this] { return books_.traffic().sent; }),
-      pace_(make_pace({life_, parts_.view, parts_.strategy, log_})),
-      validation_({life_, parts_.stepper, parts_.strategy, *pace_}) {
-  const bool chief = parts_.view.rank_of(life_.worker) == 0;
-  life_.slot.step.store(step_);
-  if (parts_.view.generation == 1 && chief) life_.run.control.set_first_step(step_);
-  validation_.begin(parts_.view, step_);
+      step_(context.strategy.first_step()),
+      duty_({life_, context_.view, context_.model}, step_),
+      checkpoints_(life_, context_.view, context_.strategy, context_.model),
+      books_(life_, context_.strategy, context_.engine),
+      log_(life_, context_.view, step_, [this] { return books_.traffic().sent; }),
+      pace_(make_pace({life_, context_.view, context_.strategy, log_})),
+      validation_({life_, context_.stepper, context_.strategy, *pace_}) {
+  const bool chief = context_.view.rank_of(life_.worker) == 0;
+  life_.card.step.store(step_);
+  if (context_.view.generation == 1 && chief) life_.run.control.set_first_step(step_);
+  validation_.begin(context_.view, step_);
 }
 
 TrainingLoop::End TrainingLoop::run() {
-  life_.slot.state.store(launch::WorkerState::training);
+  life_.card.state.store(launch::WorkerState::training);
   life_.rate.start();
   failpoint("worker.joined");
   while (const std::optional<cluster::Claim> piece = next_piece()) {
@@ -52,7 +52,7 @@ TrainingLoop::End TrainingLoop::run() {
 
 std::optional<cluster::Claim> TrainingLoop::next_piece() {
   // A step of one's own does not notice what happened to the others.
-  const std::int64_t group = parts_.view.generation;
+  const std::int64_t group = context_.view.generation;
   if (loss_stops_all_ && life_.run.control.is_broken(group)) {
     fail(ErrorCode::peer_lost, "a task of group {} was lost", group);
   }
@@ -65,12 +65,12 @@ std::optional<cluster::Claim> TrainingLoop::next_piece() {
 void TrainingLoop::make_step(const cluster::Claim& piece) {
   const launch::ControlBlock& control = life_.run.control;
   books_.begin_step(step_ + 1);
-  const bool stops = control.stop_requested() || control.pause_requested(parts_.view.generation);
-  const StepWork work = parts_.stepper.compute(
+  const bool stops = control.stop_requested() || control.pause_requested(context_.view.generation);
+  const StepWork work = context_.stepper.compute(
       {.piece = piece, .stop = stops, .save = checkpoints_.wants(step_ + 1)});
-  if (!pace_->may_apply(work.loss)) stop_diverged(*parts_.view.rank_of(life_.worker));
+  if (!pace_->may_apply(work.loss)) stop_diverged(*context_.view.rank_of(life_.worker));
   life_.rows_under_way = work.rows;
-  strategy::StepOutcome outcome = parts_.strategy.finish_step(plan_of_update(stops));
+  strategy::StepOutcome outcome = context_.strategy.finish_step(plan_of_update(stops));
   if (outcome.diverged_rank >= 0) stop_diverged(outcome.diverged_rank);
   pace_->step_done(work, outcome);
   ++step_;
@@ -83,7 +83,7 @@ strategy::UpdatePlan TrainingLoop::plan_of_update(bool stops) {
   const bool has_other_duty = validation_.is_due(after) || checkpoints_.is_due(after);
   return {.lr = optimizer::decay_of_rate(optimizer, step_) *
                 optimizer::learning_rate(job_.train.schedule, optimizer.lr, step_,
-                                         life_.total_steps, parts_.view.world()),
+                                         life_.total_steps, context_.view.world()),
           .step = step_,
           .clip_norm = job_.train.clip_norm,
           .want_norm = log_.is_due(after),
@@ -102,7 +102,7 @@ void TrainingLoop::after_step(const cluster::Claim& piece, const StepWork& work,
   const std::int64_t epoch_steps =
       data::steps_per_epoch(life_.run.data.train->size(), job_.train.batch);
   if (step_ % epoch_steps == 0 && job_.log.histograms && life_.log) {
-    life_.log->histograms(parts_.strategy.space(), step_);
+    life_.log->histograms(context_.strategy.space(), step_);
   }
   if (!outcome.stop) checkpoints_.after_step(step_, outcome);
 }
@@ -125,16 +125,16 @@ void TrainingLoop::stop_diverged(int rank) {
 }
 
 bool TrainingLoop::run_ends() const {
-  return parts_.view.closing || life_.run.control.stop_requested();
+  return context_.view.closing || life_.run.control.stop_requested();
 }
 
 // The run may end here, before all is done: nothing of it is lost.
 void TrainingLoop::save_before_end() {
   // All must find the same, where all have a part of what is saved.
   const bool joint = checkpoints_.is_joint();
-  if (!(joint ? parts_.strategy.any_worker(run_ends()) : run_ends())) return;
+  if (!(joint ? context_.strategy.any_worker(run_ends()) : run_ends())) return;
   duty_.save_last_model(step_);
-  const Working working(life_.slot.activity, BusyWith::saving);
+  const Working working(life_.card.activity, BusyWith::saving);
   checkpoints_.save_now();
   if (duty_.is_on()) life_.run.control.set_saved();
 }
@@ -146,21 +146,21 @@ void TrainingLoop::finish() {
   const Timeout::Longer longer(life_.timeout, kLongestWork);
   duty_.save_last_model(step_);
   {
-    const Working working(life_.slot.activity, BusyWith::saving);
+    const Working working(life_.card.activity, BusyWith::saving);
     checkpoints_.finish();
   }
   // Nobody is gone before the chief has saved: should it fail in that, the others can take over.
-  parts_.strategy.wait_for_workers();
+  context_.strategy.wait_for_workers();
   if (life_.log) life_.log->close();
   books_.fill_result(step_, log_);
-  life_.slot.finished.store(true);
+  life_.card.finished.store(true);
 }
 
 // Whoever made the last step need not be the chief, which then knows of no loss but its own: the
 // mean of what all have seen last is nearest to it.
 void TrainingLoop::log_last_step() {
   std::array<double, 2> losses = {last_loss_.value_or(0), last_loss_ ? 1.0 : 0.0};
-  parts_.strategy.sum_over_workers(losses);
+  context_.strategy.sum_over_workers(losses);
   if (losses[1] > 0) log_.write_last(losses[0] / losses[1]);
 }
 

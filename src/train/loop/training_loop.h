@@ -18,7 +18,7 @@
 namespace cohort::training {
 
 /// What the loop is given; all of it outlives it.
-struct LoopParts {
+struct LoopContext {
   WorkerLife& life;
   const cluster::View& view;
   std::string engine;  ///< Its name, for the worker's result.
@@ -42,7 +42,7 @@ struct LoopParts {
 ///   Pace::may_apply                     a loss that is not finite goes no further
 ///   Strategy::finish_step               gradients become an update; the outcome is the same for
 ///                                       all that made the step together
-///   Pace::step_done, StepBooks, StepLog counts, slot, log
+///   Pace::step_done, StepBooks, StepLog counts, card, log
 ///   SessionCheckpoints::after_step      copies what is to be saved
 ///
 /// When there is no next step: Pace::meet makes the workers' models one. Where all steps are done,
@@ -56,7 +56,7 @@ struct LoopParts {
 class TrainingLoop {
  public:
   /// Goes on with the strategy's first step. All workers of the group make theirs together.
-  explicit TrainingLoop(const LoopParts& parts);
+  explicit TrainingLoop(const LoopContext& context);
   TrainingLoop(const TrainingLoop&) = delete;
   TrainingLoop& operator=(const TrainingLoop&) = delete;
 
@@ -82,7 +82,7 @@ class TrainingLoop {
   void finish();
   void log_last_step();
 
-  LoopParts parts_;
+  LoopContext context_;
   WorkerLife& life_;
   const Job& job_;
   bool loss_stops_all_;  // Of the job's strategy.

@@ -63,8 +63,8 @@ TEST(TrainingLoop, ValidatesBetweenTwoEpochsAndAtTheEnd) {
               ElementsAre("compute 0", "finish 0", "compute 1", "finish 1", "evaluate share",
                           "compute 2", "finish 2", "compute 3", "finish 3", "evaluate share",
                           "compute 4", "finish 4", "meet", "evaluate share"));
-  EXPECT_EQ(run.life(0).slot.result.validation_loss, 3);
-  EXPECT_EQ(run.life(0).slot.result.accuracy, 0.5);
+  EXPECT_EQ(run.life(0).card.result.validation_loss, 3);
+  EXPECT_EQ(run.life(0).card.result.accuracy, 0.5);
 }
 
 TEST(TrainingLoop, AnEpochAtTheVeryEndIsValidatedOnce) {
@@ -160,7 +160,7 @@ TEST(TrainingLoop, CheckpointsAreSavedAtTheirStepsAndAtTheEnd) {
   InventedRun run(job);
   Script script;
   // One that is being written would delay the next.
-  script.in_compute = [&](std::int64_t) { run.life(0).checkpoints->settle(); };
+  script.in_compute = [&](std::int64_t) { run.life(0).checkpoints->wait_until_written(); };
   const auto seen = run.train({script, Script()});
   EXPECT_THAT(seen[0].calls,
               ElementsAre("compute 0", "finish 0", "compute 1", "finish 1", "compute 2", "finish 2",
@@ -177,7 +177,7 @@ TEST(TrainingLoop, InLockstepAllLeaveOutADivergedStep) {
   InventedRun run(job);
   const auto diverges = [](std::int64_t step) { return step == 1 ? kNan : 1.0; };
   Script chief;
-  chief.in_compute = [&](std::int64_t) { run.life(0).checkpoints->settle(); };
+  chief.in_compute = [&](std::int64_t) { run.life(0).checkpoints->wait_until_written(); };
   const auto seen = run.train({chief, Script{.loss = diverges}});
   for (const auto& worker : seen) {
     ASSERT_TRUE(worker.error);
@@ -220,10 +220,10 @@ TEST(TrainingLoop, NoPieceIsTakenBeforeAnotherDuty) {
 TEST(TrainingLoop, TheLossOfAWorkerAloneIsThatOfItsRows) {
   InventedRun run(alone(job_of(1)));
   run.train({Script()});
-  EXPECT_EQ(run.life(0).slot.loss.load(), 2);
+  EXPECT_EQ(run.life(0).card.loss.load(), 2);
   InventedRun together(job_of(1));
   together.train({Script()});
-  EXPECT_EQ(together.life(0).slot.loss.load(), 1);
+  EXPECT_EQ(together.life(0).card.loss.load(), 1);
 }
 
 }  // namespace

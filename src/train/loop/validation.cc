@@ -35,6 +35,10 @@ Hits count_hits(const torch::Tensor& output, const torch::Tensor& target) {
   return {static_cast<double>(right), static_cast<double>(target.numel())};
 }
 
+// Sums and not means: shares of the set add up over the workers to those of the whole set, however
+// it was cut. A loss is the mean over the rows of its batch, so it counts by these; predictions may
+// be more than rows, where a row is a sequence. In training mode again afterwards: batch norm and
+// dropout must not learn from, or disturb, what is only looked at.
 ValidationSums evaluate(Model& model, data::EvaluationBatches& batches, const LossFunction& loss) {
   torch::NoGradGuard no_grad;
   model.train(false);
@@ -60,56 +64,61 @@ ValidationResult result_of(const ValidationSums& sums) {
   return {ratio(sums.loss, sums.samples), ratio(sums.right, sums.predictions)};
 }
 
+// A group that follows another one may begin at the very end of an epoch: some workers have looked
+// at the validation set by then and others not, or have never heard of it, being new. All of them
+// agree on whether that epoch is done with, since validating is something that all do together.
 void EpochValidation::begin(const cluster::View& view, std::int64_t steps) {
-  WorkerLife& life = parts_.life;
+  WorkerLife& life = context_.life;
   const std::int64_t epochs = epochs_at(steps);
   const bool done =
-      view.generation == 1 || parts_.pace.agree_on_validated(life.validated_epochs >= epochs);
+      view.generation == 1 || context_.pace.agree_on_validated(life.validated_epochs >= epochs);
   life.validated_epochs = done ? epochs : epochs - 1;
 }
 
 std::int64_t EpochValidation::epochs_at(std::int64_t steps) const {
-  const WorkerRun& run = parts_.life.run;
+  const WorkerRun& run = context_.life.run;
   return steps / data::steps_per_epoch(run.data.train->size(), run.job.train.batch);
 }
 
 /// The last epoch is left to at_end().
 bool EpochValidation::is_wanted(std::int64_t steps) const {
-  return epochs_at(steps) > parts_.life.validated_epochs &&
-         parts_.life.run.job.train.validate == "epoch" && steps < parts_.life.total_steps;
+  return epochs_at(steps) > context_.life.validated_epochs &&
+         context_.life.run.job.train.validate == "epoch" && steps < context_.life.total_steps;
 }
 
 bool EpochValidation::is_due(std::int64_t steps) const {
-  return is_wanted(steps) && parts_.pace.validates();
+  return is_wanted(steps) && context_.pace.validates();
 }
 
 // Who asked to stop does not want to wait for a validation.
 void EpochValidation::before_step(std::int64_t steps) {
   const std::int64_t epochs = epochs_at(steps);
-  if (epochs <= parts_.life.validated_epochs || parts_.pace.stopped()) return;
-  const std::optional<ValidationPart> part = parts_.pace.validates();
+  if (epochs <= context_.life.validated_epochs || context_.pace.stopped()) return;
+  const std::optional<ValidationPart> part = context_.pace.validates();
   if (part && is_wanted(steps)) run(steps, *part);
-  parts_.life.validated_epochs = epochs;
+  context_.life.validated_epochs = epochs;
 }
 
 void EpochValidation::at_end(std::int64_t steps) {
-  if (parts_.life.run.job.train.validate != "never") run(steps, ValidationPart::own_share);
+  if (context_.life.run.job.train.validate != "never") run(steps, ValidationPart::own_share);
 }
 
+// The time of it counts as no step's: the rate of a run is that of training. The launcher is told,
+// so that it does not take a worker that validates for one that is stuck.
 void EpochValidation::run(std::int64_t steps, ValidationPart part) {
-  const StepRate::Pause pause(parts_.life.rate);
-  parts_.life.slot.state.store(launch::WorkerState::validating);
-  const ValidationSums own = parts_.stepper.evaluate(part);
+  const StepRate::Pause pause(context_.life.rate);
+  context_.life.card.state.store(launch::WorkerState::validating);
+  const ValidationSums own = context_.stepper.evaluate(part);
   std::array<double, 4> sums = {own.loss, own.samples, own.right, own.predictions};
-  if (part == ValidationPart::own_share) parts_.strategy.sum_over_workers(sums);
-  parts_.life.slot.state.store(launch::WorkerState::training);
+  if (part == ValidationPart::own_share) context_.strategy.sum_over_workers(sums);
+  context_.life.card.state.store(launch::WorkerState::training);
   tell(steps, result_of({sums[0], sums[1], sums[2], sums[3]}));
 }
 
 void EpochValidation::tell(std::int64_t steps, const ValidationResult& result) {
-  WorkerLife& life = parts_.life;
+  WorkerLife& life = context_.life;
   const bool classes = life.run.data.spec.classes;
-  launch::WorkerResult& told = life.slot.result;
+  launch::WorkerResult& told = life.card.result;
   told.has_validation = true;
   told.has_accuracy = classes;
   told.validation_loss = result.loss;

@@ -80,14 +80,14 @@ ValidationResult result_of(const ValidationSums& sums);
 class EpochValidation {
  public:
   /// What it is made of; all of it outlives it.
-  struct Parts {
+  struct Context {
     WorkerLife& life;
     Stepper& stepper;
     strategy::Strategy& strategy;
     Pace& pace;
   };
 
-  explicit EpochValidation(const Parts& parts) : parts_(parts) {}
+  explicit EpochValidation(const Context& context) : context_(context) {}
 
   /// At the start of a group, after `steps` steps: all agree on what is validated already.
   void begin(const cluster::View& view, std::int64_t steps);
@@ -108,7 +108,7 @@ class EpochValidation {
   void run(std::int64_t steps, ValidationPart part);
   void tell(std::int64_t steps, const ValidationResult& result);
 
-  Parts parts_;
+  Context context_;
 };
 
 }  // namespace cohort::training

@@ -24,6 +24,9 @@ std::string name_of(Phase phase) {
 
 }  // namespace
 
+// Two streams come from the clock of the phases: what the worker's thread does, one phase after the
+// other, and what a thread of its strategy does beside it (sums that travel during the backward
+// pass). In the picture the second stands in a row of its own, so that one sees what it hides.
 WorkerTrace::WorkerTrace(bool wanted, PhaseClock& phases) {
   if (!wanted) return;
   recorder_ = std::make_unique<events::TraceRecorder>();
@@ -50,6 +53,8 @@ void WorkerTrace::write(const std::filesystem::path& run_dir, int rank) const {
                         recorder_->to_json_events(rank, Clock::time_point{}));
 }
 
+// In the launcher, when all workers are gone. A worker that was killed has left no fragment; the
+// others' make a trace all the same.
 void merge_traces(const std::filesystem::path& run_dir, int workers) {
   std::vector<std::string> fragments;
   for (int rank = 0; rank < workers; ++rank) {

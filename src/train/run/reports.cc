@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "cluster/task_name.h"
 
 namespace cohort::training {
 namespace {
@@ -43,45 +44,51 @@ void send_report(cluster::Store& store, int rank, const launch::WorkerResult& re
                                   .dump());
 }
 
+// In the launcher of rank 0: what workers of other launchers have sent comes onto their cards, as
+// if they had filled them in themselves. One that does not report, or reports something else, is
+// left out of the summary; the training is done by then, and does not fail by it.
 void collect_reports(cluster::Store& store, launch::ControlBlock& control, Deadline deadline) {
-  for (int rank = 1; rank < static_cast<int>(control.slots().size()); ++rank) {
+  for (int rank = 1; rank < static_cast<int>(control.cards().size()); ++rank) {
     try {
       const auto report = parse_json(store.get(report_key(rank), deadline));
-      launch::WorkerSlot& slot = control.slot(rank);
-      report.at("steps").get_to(slot.result.steps);
-      report.at("samples").get_to(slot.result.samples);
-      report.at("samples_per_second").get_to(slot.result.samples_per_second);
-      report.at("own_steps").get_to(slot.result.own_steps);
-      report.at("step_seconds").get_to(slot.result.step_seconds);
-      report.at("bytes_sent").get_to(slot.result.bytes_sent);
-      report.at("bytes_received").get_to(slot.result.bytes_received);
-      report.at("phase_seconds").get_to(slot.result.phase_seconds);
-      report.at("pid").get_to(slot.result.task.pid);
-      report.at("peak_rss_bytes").get_to(slot.result.task.peak_rss_bytes);
-      launch::put_text(slot.result.task.host, report.at("host").get<std::string>());
-      slot.state.store(launch::WorkerState::done);
+      launch::WorkerCard& card = control.card(rank);
+      report.at("steps").get_to(card.result.steps);
+      report.at("samples").get_to(card.result.samples);
+      report.at("samples_per_second").get_to(card.result.samples_per_second);
+      report.at("own_steps").get_to(card.result.own_steps);
+      report.at("step_seconds").get_to(card.result.step_seconds);
+      report.at("bytes_sent").get_to(card.result.bytes_sent);
+      report.at("bytes_received").get_to(card.result.bytes_received);
+      report.at("phase_seconds").get_to(card.result.phase_seconds);
+      report.at("pid").get_to(card.result.task.pid);
+      report.at("peak_rss_bytes").get_to(card.result.task.peak_rss_bytes);
+      launch::put_text(card.result.task.host, report.at("host").get<std::string>());
+      card.state.store(launch::WorkerState::done);
     } catch (const std::exception& error) {
       log_warn("rank {} did not report its result: {}", rank, error.what());
     }
   }
 }
 
+// Counts are added up, over all workers that ever were; what is one and the same for all (steps,
+// losses) is the chief's. The mean of the phases is over those who made steps. A worker that was
+// sent away, because fewer were wanted, has trained, but its speed is not the run's any more.
 void fill_from_workers(Summary& summary, const launch::ControlBlock& control) {
-  const auto slots = control.slots();
-  const launch::WorkerSlot& chief_slot = control.slot(control.chief());
-  const launch::WorkerResult& chief = chief_slot.result;
+  const auto cards = control.cards();
+  const launch::WorkerCard& chief_card = control.card(control.chief());
+  const launch::WorkerResult& chief = chief_card.result;
   summary.engine = chief.engine.data();
-  summary.steps = chief.steps > 0 ? chief.steps : chief_slot.step.load();
+  summary.steps = chief.steps > 0 ? chief.steps : chief_card.step.load();
   summary.epochs = chief.epochs;
   if (chief.has_validation) summary.loss = chief.validation_loss;
   if (chief.has_accuracy) summary.accuracy = chief.accuracy;
   double samples_per_second = 0;
   const auto counted = static_cast<double>(
-      std::ranges::count_if(slots, [](const auto& slot) { return slot.result.own_steps > 0; }));
-  for (std::size_t rank = 0; rank < slots.size(); ++rank) {
-    if (slots[rank].state.load() == launch::WorkerState::absent) continue;
-    const launch::WorkerResult& result = slots[rank].result;
-    summary.samples += std::max(result.samples, slots[rank].samples.load());
+      std::ranges::count_if(cards, [](const auto& card) { return card.result.own_steps > 0; }));
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    if (cards[rank].state.load() == launch::WorkerState::absent) continue;
+    const launch::WorkerResult& result = cards[rank].result;
+    summary.samples += std::max(result.samples, cards[rank].samples.load());
     if (!control.is_sent_away(static_cast<int>(rank)))
       samples_per_second += result.samples_per_second;
     summary.bytes_sent += static_cast<std::int64_t>(result.bytes_sent);
@@ -91,7 +98,7 @@ void fill_from_workers(Summary& summary, const launch::ControlBlock& control) {
           result.phase_seconds[phase] / std::max(counted, 1.0);
     }
     const bool is_chief = static_cast<int>(rank) == control.chief();
-    TaskSummary task = task_summary(is_chief ? "chief" : "worker", rank, result.task);
+    TaskSummary task = task_summary(is_chief ? "chief" : cluster::kWorkerRole, rank, result.task);
     task.steps = result.own_steps;
     task.step_seconds = result.step_seconds;
     task.wait_seconds = result.phase_seconds[static_cast<std::size_t>(Phase::wait)];
@@ -100,12 +107,12 @@ void fill_from_workers(Summary& summary, const launch::ControlBlock& control) {
   if (samples_per_second > 0) summary.samples_per_second = samples_per_second;
 }
 
-StalenessSummary summarize_staleness(std::span<const launch::ServerReport> servers) {
+StalenessSummary summarize_staleness(std::span<const cluster::ServerReport> servers) {
   StalenessSummary summary;
   double sum = 0;
   std::int64_t pushes = 0;
-  for (const launch::ServerReport& server : servers) {
-    const server::PushCounts& counts = server.counts;
+  for (const cluster::ServerReport& server : servers) {
+    const cluster::PushCounts& counts = server.counts;
     summary.applied += static_cast<std::int64_t>(counts.applied);
     summary.dropped += static_cast<std::int64_t>(counts.dropped);
     summary.duplicates += static_cast<std::int64_t>(counts.duplicates);
@@ -121,7 +128,7 @@ StalenessSummary summarize_staleness(std::span<const launch::ServerReport> serve
   return summary;
 }
 
-std::vector<ShardSummary> summarize_shards(std::span<const launch::ServerReport> servers) {
+std::vector<ShardSummary> summarize_shards(std::span<const cluster::ServerReport> servers) {
   std::vector<ShardSummary> all;
   for (const auto& [version, counts] : servers) {
     all.push_back({.server = static_cast<int>(all.size()),
@@ -135,19 +142,22 @@ std::vector<ShardSummary> summarize_shards(std::span<const launch::ServerReport>
   return all;
 }
 
-void fill_from_servers(Summary& summary, std::span<const launch::ServerSlot> servers,
-                       std::vector<launch::ServerReport> reports) {
+void fill_from_servers(Summary& summary, std::span<const launch::ServerCard> servers,
+                       std::vector<cluster::ServerReport> reports) {
   if (servers.empty()) return;
   if (reports.empty()) {
-    for (const launch::ServerSlot& server : servers) reports.push_back(server.report);
+    for (const launch::ServerCard& server : servers) reports.push_back(server.report);
   }
   summary.staleness = summarize_staleness(reports);
   summary.shards = summarize_shards(reports);
   for (std::size_t i = 0; i < servers.size(); ++i) {
-    summary.tasks.push_back(task_summary("server", i, servers[i].task));
+    summary.tasks.push_back(task_summary(cluster::kServerRole, i, servers[i].task));
   }
 }
 
+// How the run ended, in this order: somebody has trained to the end and nothing failed for good; it
+// was asked to stop; it failed; another launcher's was asked to stop. Who asked politely and can go
+// on from a checkpoint is told to try again (138).
 void set_status(Summary& summary, const launch::LaunchResult& result,
                 const launch::ControlBlock& control) {
   summary.status = "completed";
@@ -158,7 +168,7 @@ void set_status(Summary& summary, const launch::LaunchResult& result,
   summary.restarts = result.restarts;
   // Nobody finishes before the chief has saved; what happened to it afterwards does not matter.
   const bool finished = std::ranges::any_of(
-      control.slots(), [](const launch::WorkerSlot& slot) { return slot.finished.load(); });
+      control.cards(), [](const launch::WorkerCard& card) { return card.finished.load(); });
   if (finished && result.failures.empty()) return;
   if (result.signal != 0) {
     summary.status = "interrupted";

@@ -45,8 +45,11 @@ std::map<std::string, std::string> launch_variables() {
 
 /// What a Run is made of: the process, and what is known of it so far. Nothing of it goes on by
 /// itself: messages and steps are taken when the caller polls or waits.
-struct Run::Parts {
-  Parts(const Job& job, const StartOptions& start_options, bool anew)
+// A run in hand is a process, its launcher, and what it has said so far. The caller's thread does
+// everything here: nothing happens between two calls, and nothing is lost by calling seldom, since
+// messages wait in their pipe and steps in the run's own file.
+struct Run::State {
+  State(const Job& job, const StartOptions& start_options, bool anew)
       : strategy(job.strategy.kind),
         options(start_options),
         signals(start_options.signals ? std::make_unique<os::SignalWatch>(os::kStopSignals)
@@ -120,43 +123,43 @@ struct Run::Parts {
   int asks = 0;   // and how often it was.
 };
 
-Run::Run(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Run::Run(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Run::Run(Run&& other) noexcept = default;
 Run& Run::operator=(Run&& other) noexcept = default;
 Run::~Run() = default;
 
 bool Run::poll() {
-  while (const auto message = parts_->launcher.next_message()) parts_->take(*message);
-  parts_->tell_steps();
-  return parts_->launcher.is_over();
+  while (const auto message = state_->launcher.next_message()) state_->take(*message);
+  state_->tell_steps();
+  return state_->launcher.is_over();
 }
 
 void Run::stop() {
-  parts_->ask_to_stop(SIGINT);
+  state_->ask_to_stop(SIGINT);
 }
 
 Summary Run::wait() {
   while (!poll()) {
-    if (!parts_->signals) {
-      parts_->launcher.wait(kRunTick);
-    } else if (const auto signal = parts_->signals->wait(kRunTick)) {
-      parts_->ask_to_stop(*signal);
+    if (!state_->signals) {
+      state_->launcher.wait(kRunTick);
+    } else if (const auto signal = state_->signals->wait(kRunTick)) {
+      state_->ask_to_stop(*signal);
     }
   }
-  return parts_->summary ? *parts_->summary : parts_->without_summary();
+  return state_->summary ? *state_->summary : state_->without_summary();
 }
 
 const std::string& Run::run_dir() const {
-  return parts_->run_dir;
+  return state_->run_dir;
 }
 
 std::int64_t Run::launcher() const {
-  return parts_->launcher.pid();
+  return state_->launcher.pid();
 }
 
 Run start(const Job& job, const StartOptions& options) {
   training::check_run(job, options.environment);
-  return Run(std::make_unique<Run::Parts>(job, options, true));
+  return Run(std::make_unique<Run::State>(job, options, true));
 }
 
 // Forked, as all do that have nothing else to do meanwhile: that takes no time. And a fork ends
@@ -165,7 +168,7 @@ Summary train(const Job& job, const RunOptions& options) {
   const StartOptions start_options{
       .run = options, .environment = launch_variables(), .signals = true};
   training::check_run(job, start_options.environment);
-  return Run(std::make_unique<Run::Parts>(job, start_options, false)).wait();
+  return Run(std::make_unique<Run::State>(job, start_options, false)).wait();
 }
 
 }  // namespace cohort

@@ -1,12 +1,10 @@
 #include "train/run/run_folder.h"
 
 #include <fmt/chrono.h>
-#include <sys/file.h>
 #include <torch/version.h>
 
 #include <ctime>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/deadline.h"
 #include "base/fail.h"
@@ -49,19 +47,17 @@ void check_free(const fs::path& path) {
   }
 }
 
-/// How long a lock is waited for.
-/// The tasks of a run that was killed a moment ago end one after the other, with the folder's lock.
+/// How long a lock is waited for: the tasks of a run that was killed a moment ago end one after the
+/// other, with the folder's lock.
 constexpr auto kLastBreath = std::chrono::seconds(3);
 
-UniqueFd lock_folder(const fs::path& path) {
-  const fs::path file = path / ".lock";
-  UniqueFd lock = open_to_write(file, Existing::append);
-  const Deadline deadline = Deadline::in(kLastBreath);
-  do {
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  } while (!deadline.passed());
-  fail(ErrorCode::invalid, "a run still goes on in {}; wait until it has ended", path.string());
+os::FileLock lock_folder(const fs::path& path) {
+  try {
+    return {path / ".lock", Deadline::in(kLastBreath)};
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::timeout) throw;
+    fail(ErrorCode::invalid, "a run still goes on in {}; wait until it has ended", path.string());
+  }
 }
 
 std::string environment_json(const Job& job, int threads) {
@@ -92,7 +88,7 @@ RunFolder::RunFolder(const Job& job, const std::string& wanted, bool goes_on, in
   if (!goes_on) check_free(path_);
   create_private_folder(path_);
   create_folder(path_ / "logs");
-  lock_ = lock_folder(path_);
+  lock_.emplace(lock_folder(path_));
   checkpoint::CheckpointFolder(path_ / "checkpoints", job.checkpoint.keep).remove_leftovers();
   write_file_atomically(path_ / "config.toml", job::to_toml(job));
   write_file_atomically(path_ / "env.json", environment_json(job, threads) + "\n");

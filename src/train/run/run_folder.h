@@ -3,8 +3,10 @@
 #include <cohort/train.h>
 
 #include <filesystem>
+#include <optional>
+#include <string>
 
-#include "base/unique_fd.h"
+#include "os/file_lock.h"
 
 namespace cohort::training {
 
@@ -33,7 +35,7 @@ class RunFolder {
 
  private:
   std::filesystem::path path_;
-  UniqueFd lock_;
+  std::optional<os::FileLock> lock_;
 };
 
 }  // namespace cohort::training

@@ -109,10 +109,10 @@ class LaunchedRun {
          .regroups = can_regroup(job_, environment_),
          .log_of = log,
          .serve = [&] { rendezvous.serve(); },
-         .settle_servers = [&] { settle_servers(progress); }});
+         .reconcile_servers = [&] { reconcile_servers(progress); }});
     Summary summary = summarize(result);
     if (folder_) {
-      merge_traces(run_dir(), static_cast<int>(control_.slots().size()));
+      merge_traces(run_dir(), static_cast<int>(control_.cards().size()));
       write_file_atomically(run_dir() / "summary.json", to_json(summary));
     }
     progress.say(closing_line(summary));
@@ -137,8 +137,8 @@ class LaunchedRun {
                                             .part_work = part_work(job_, data_.spec)});
   }
 
-  void settle_servers(launch::Progress& progress) {
-    for (const int server : server_memories_.settle()) {
+  void reconcile_servers(launch::Progress& progress) {
+    for (const int server : server_memories_.reconcile()) {
       progress.say(fmt::format(
           "the memory of server {} was lost; its part of the model is taken from its copy",
           server));

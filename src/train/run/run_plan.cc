@@ -40,6 +40,12 @@ void check_run(const Job& job, const Variables& environment) {
   resolved_job(job, environment_of(environment));
 }
 
+// Which processes this launcher starts:
+//
+//   in-graph                       one, with all workers and servers as threads
+//   started by torchrun or alike   one worker, of the rank that the environment says; the launcher
+//                                  of rank 0 has the servers as well
+//   otherwise                      all workers and all servers, a process each
 std::vector<launch::ProcessPlan> plan_processes(
     const Job& job, const std::optional<cluster::LaunchEnvironment>& environment) {
   const auto world = static_cast<int>(job.cluster.workers);
@@ -71,6 +77,8 @@ bool can_regroup(const Job& job, const std::optional<cluster::LaunchEnvironment>
   return !threads && !(environment && job.cluster.workers > 1);
 }
 
+// How many workers the control block has cards for, which cannot grow later. More than there are
+// rows in a micro-batch would have nothing to do.
 int most_workers(const Job& job, const std::optional<cluster::LaunchEnvironment>& environment) {
   const std::int64_t workers = job.cluster.workers;
   if (!can_regroup(job, environment)) return static_cast<int>(workers);

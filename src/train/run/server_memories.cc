@@ -1,6 +1,6 @@
 #include "train/run/server_memories.h"
 
-#include "server/shard/settle_shards.h"
+#include "server/shard/reconcile_shards.h"
 #include "strategy/servers/server_rule.h"
 
 namespace cohort::training {
@@ -24,10 +24,10 @@ std::vector<std::span<std::byte>> ServerMemories::spans_of(
   return spans;
 }
 
-std::vector<launch::ServerReport> ServerMemories::reports() {
+std::vector<cluster::ServerReport> ServerMemories::reports() {
   // What a worker left on some servers only is else found when the next group is formed.
-  if (rules_.consistency != server::ShardRules::Consistency::sync) settle();
-  std::vector<launch::ServerReport> all;
+  if (rules_.consistency != server::ShardRules::Consistency::sync) reconcile();
+  std::vector<cluster::ServerReport> all;
   for (const std::span<std::byte> memory : spans()) {
     const auto shard = server::ShardMemory::find(memory);
     if (!shard) return {};
@@ -36,9 +36,9 @@ std::vector<launch::ServerReport> ServerMemories::reports() {
   return all;
 }
 
-std::vector<int> ServerMemories::settle() {
+std::vector<int> ServerMemories::reconcile() {
   if (memories_.empty()) return {};
-  return server::settle_shards(spans(), rules_, replicas()).from_copies;
+  return server::reconcile_shards(spans(), rules_, replicas()).from_copies;
 }
 
 }  // namespace cohort::training

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "cluster/server_report.h"
 #include "launch/control/control_block.h"
 #include "server/memory/lasting_memory.h"
 #include "server/shard/shard.h"
@@ -29,11 +30,11 @@ class ServerMemories {
 
   /// While no server runs: makes them fit to go on together. Returns the servers whose memory was
   /// lost, and which go on from their copies.
-  std::vector<int> settle();
+  std::vector<int> reconcile();
 
   /// What the servers have counted, also those that died; once none of them runs any more. Empty
   /// where there is no such memory, or no model in it.
-  std::vector<launch::ServerReport> reports();
+  std::vector<cluster::ServerReport> reports();
 
  private:
   static std::vector<std::span<std::byte>> spans_of(

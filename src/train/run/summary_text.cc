@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <concepts>
+#include <map>
+#include <optional>
+#include <type_traits>
+#include <vector>
 
 #include "base/json.h"
 
@@ -11,117 +16,149 @@ namespace {
 
 using SummaryJson = nlohmann::ordered_json;
 
-template <class T>
-SummaryJson value_or_null(const std::optional<T>& value) {
-  return value ? SummaryJson(*value) : SummaryJson(nullptr);
+// The fields of summary.json, in the order in which they stand there: one list for both ways.
+
+/// A T, to be read or to be filled.
+template <class S, class T>
+concept AnyOf = std::same_as<std::remove_const_t<S>, T>;
+
+// `field(key, value)` is called for each; by whom it is called decides which way it goes. A field
+// that is added to a summary gets a line here, and comes through both ways.
+void for_each_field(AnyOf<StalenessSummary> auto& staleness, auto&& field) {
+  field("mean", staleness.mean);
+  field("max", staleness.max);
+  field("histogram", staleness.histogram);
+  field("applied", staleness.applied);
+  field("dropped", staleness.dropped);
+  field("duplicates", staleness.duplicates);
+  field("missing", staleness.missing);
 }
 
-SummaryJson staleness_json(const std::optional<StalenessSummary>& staleness) {
-  if (!staleness) return nullptr;
-  SummaryJson histogram = SummaryJson::object();
-  for (const auto& [value, pushes] : staleness->histogram) {
-    histogram[std::to_string(value)] = pushes;
+void for_each_field(AnyOf<ShardSummary> auto& shard, auto&& field) {
+  field("server", shard.server);
+  field("version", shard.version);
+  field("applied", shard.applied);
+  field("dropped", shard.dropped);
+  field("duplicates", shard.duplicates);
+  field("missing", shard.missing);
+  field("fingerprint", shard.fingerprint);
+}
+
+void for_each_field(AnyOf<TaskSummary> auto& task, auto&& field) {
+  field("role", task.role);
+  field("rank", task.rank);
+  field("host", task.host);
+  field("pid", task.pid);
+  field("peak_rss_bytes", task.peak_rss_bytes);
+  field("steps", task.steps);
+  field("step_seconds", task.step_seconds);
+  field("wait_seconds", task.wait_seconds);
+}
+
+void for_each_field(AnyOf<Summary> auto& summary, auto&& field) {
+  field("status", summary.status);
+  field("strategy", summary.strategy);
+  field("engine", summary.engine);
+  field("workers", summary.workers);
+  field("servers", summary.servers);
+  field("steps", summary.steps);
+  field("epochs", summary.epochs);
+  field("samples", summary.samples);
+  field("seconds", summary.seconds);
+  field("samples_per_second", summary.samples_per_second);
+  field("loss", summary.loss);
+  field("accuracy", summary.accuracy);
+  field("bytes_sent", summary.bytes_sent);
+  field("bytes_received", summary.bytes_received);
+  field("restarts", summary.restarts);
+  field("failures", summary.failures);
+  field("staleness", summary.staleness);
+  field("shards", summary.shards);
+  field("phase_seconds", summary.phase_seconds);
+  field("tasks", summary.tasks);
+}
+
+/// To JSON: a value that JSON knows stays as it is, anything else is an object of its fields.
+struct ToJson {
+  template <class T>
+  static SummaryJson of(const T& value) {
+    if constexpr (std::is_constructible_v<SummaryJson, const T&>) {
+      return value;
+    } else {
+      SummaryJson object = SummaryJson::object();
+      for_each_field(value, [&](const char* key, const auto& field) { object[key] = of(field); });
+      return object;
+    }
   }
-  return {{"mean", staleness->mean},       {"max", staleness->max},
-          {"histogram", histogram},        {"applied", staleness->applied},
-          {"dropped", staleness->dropped}, {"duplicates", staleness->duplicates},
-          {"missing", staleness->missing}};
-}
 
-SummaryJson shards_json(const std::vector<ShardSummary>& shards) {
-  if (shards.empty()) return nullptr;
-  SummaryJson all = SummaryJson::array();
-  for (const ShardSummary& shard : shards) {
-    all.push_back({{"server", shard.server},
-                   {"version", shard.version},
-                   {"applied", shard.applied},
-                   {"dropped", shard.dropped},
-                   {"duplicates", shard.duplicates},
-                   {"missing", shard.missing},
-                   {"fingerprint", fmt::format("{:016x}", shard.fingerprint)}});
+  template <class T>
+  static SummaryJson of(const std::optional<T>& value) {
+    return value ? of(*value) : SummaryJson(nullptr);
   }
-  return all;
-}
 
-template <class T>
-void read(const SummaryJson& object, const char* key, T& value) {
-  object.at(key).get_to(value);
-}
-
-template <class T>
-void read(const SummaryJson& object, const char* key, std::optional<T>& value) {
-  const SummaryJson& found = object.at(key);
-  if (!found.is_null()) value = found.get<T>();
-}
-
-StalenessSummary staleness_of(const SummaryJson& object) {
-  StalenessSummary staleness;
-  read(object, "mean", staleness.mean);
-  read(object, "max", staleness.max);
-  for (const auto& [value, pushes] : object.at("histogram").items()) {
-    std::int64_t age = 0;
-    std::from_chars(value.data(), value.data() + value.size(), age);
-    staleness.histogram[age] = pushes.get<std::int64_t>();
+  static SummaryJson of(const std::vector<TaskSummary>& tasks) { return list(tasks); }
+  static SummaryJson of(const std::vector<ShardSummary>& shards) {
+    return shards.empty() ? SummaryJson(nullptr) : list(shards);
   }
-  read(object, "applied", staleness.applied);
-  read(object, "dropped", staleness.dropped);
-  read(object, "duplicates", staleness.duplicates);
-  read(object, "missing", staleness.missing);
-  return staleness;
-}
 
-ShardSummary shard_of(const SummaryJson& object) {
-  ShardSummary shard;
-  read(object, "server", shard.server);
-  read(object, "version", shard.version);
-  read(object, "applied", shard.applied);
-  read(object, "dropped", shard.dropped);
-  read(object, "duplicates", shard.duplicates);
-  read(object, "missing", shard.missing);
-  const auto text = object.at("fingerprint").get<std::string>();
-  std::from_chars(text.data(), text.data() + text.size(), shard.fingerprint, 16);
-  return shard;
-}
-
-TaskSummary task_of(const SummaryJson& object) {
-  TaskSummary task;
-  read(object, "role", task.role);
-  read(object, "rank", task.rank);
-  read(object, "host", task.host);
-  read(object, "pid", task.pid);
-  read(object, "peak_rss_bytes", task.peak_rss_bytes);
-  read(object, "steps", task.steps);
-  read(object, "step_seconds", task.step_seconds);
-  read(object, "wait_seconds", task.wait_seconds);
-  return task;
-}
-
-Summary summary_of(const SummaryJson& object) {
-  Summary summary;
-  read(object, "status", summary.status);
-  read(object, "strategy", summary.strategy);
-  read(object, "engine", summary.engine);
-  read(object, "workers", summary.workers);
-  read(object, "servers", summary.servers);
-  read(object, "steps", summary.steps);
-  read(object, "epochs", summary.epochs);
-  read(object, "samples", summary.samples);
-  read(object, "seconds", summary.seconds);
-  read(object, "samples_per_second", summary.samples_per_second);
-  read(object, "loss", summary.loss);
-  read(object, "accuracy", summary.accuracy);
-  read(object, "bytes_sent", summary.bytes_sent);
-  read(object, "bytes_received", summary.bytes_received);
-  read(object, "restarts", summary.restarts);
-  read(object, "failures", summary.failures);
-  if (!object.at("staleness").is_null()) summary.staleness = staleness_of(object.at("staleness"));
-  if (!object.at("shards").is_null()) {
-    for (const SummaryJson& shard : object.at("shards")) summary.shards.push_back(shard_of(shard));
+  static SummaryJson of(const std::map<std::int64_t, std::int64_t>& histogram) {
+    SummaryJson object = SummaryJson::object();
+    for (const auto& [value, pushes] : histogram) object[std::to_string(value)] = pushes;
+    return object;
   }
-  read(object, "phase_seconds", summary.phase_seconds);
-  for (const SummaryJson& task : object.at("tasks")) summary.tasks.push_back(task_of(task));
-  return summary;
-}
+
+  /// A fingerprint: as a number it would lose bits in programs that know only doubles.
+  static SummaryJson of(std::uint64_t fingerprint) { return fmt::format("{:016x}", fingerprint); }
+
+ private:
+  template <class T>
+  static SummaryJson list(const std::vector<T>& values) {
+    SummaryJson all = SummaryJson::array();
+    for (const T& value : values) all.push_back(of(value));
+    return all;
+  }
+};
+
+/// The other way. What nlohmann throws for a field that is missing or of another type passes.
+struct FromJson {
+  template <class T>
+  static void read(const SummaryJson& json, T& value) {
+    if constexpr (std::is_constructible_v<SummaryJson, const T&>) {
+      json.get_to(value);
+    } else {
+      for_each_field(value, [&](const char* key, auto& field) { read(json.at(key), field); });
+    }
+  }
+
+  template <class T>
+  static void read(const SummaryJson& json, std::optional<T>& value) {
+    if (!json.is_null()) read(json, value.emplace());
+  }
+
+  static void read(const SummaryJson& json, std::vector<TaskSummary>& tasks) { list(json, tasks); }
+  static void read(const SummaryJson& json, std::vector<ShardSummary>& shards) {
+    if (!json.is_null()) list(json, shards);
+  }
+
+  static void read(const SummaryJson& json, std::map<std::int64_t, std::int64_t>& histogram) {
+    for (const auto& [value, pushes] : json.items()) {
+      std::int64_t age = 0;
+      std::from_chars(value.data(), value.data() + value.size(), age);
+      histogram[age] = pushes.get<std::int64_t>();
+    }
+  }
+
+  static void read(const SummaryJson& json, std::uint64_t& fingerprint) {
+    const auto text = json.get<std::string>();
+    std::from_chars(text.data(), text.data() + text.size(), fingerprint, 16);
+  }
+
+ private:
+  template <class T>
+  static void list(const SummaryJson& json, std::vector<T>& values) {
+    for (const SummaryJson& value : json) read(value, values.emplace_back());
+  }
+};
 
 /// What each worker's time went to, a line each.
 std::string describe_workers(const std::vector<TaskSummary>& tasks) {
@@ -138,44 +175,16 @@ std::string describe_workers(const std::vector<TaskSummary>& tasks) {
 }  // namespace
 
 std::string to_json(const Summary& summary) {
-  SummaryJson tasks = SummaryJson::array();
-  for (const TaskSummary& task : summary.tasks) {
-    tasks.push_back({{"role", task.role},
-                     {"rank", task.rank},
-                     {"host", task.host},
-                     {"pid", task.pid},
-                     {"peak_rss_bytes", task.peak_rss_bytes},
-                     {"steps", value_or_null(task.steps)},
-                     {"step_seconds", value_or_null(task.step_seconds)},
-                     {"wait_seconds", value_or_null(task.wait_seconds)}});
-  }
-  return SummaryJson{{"status", summary.status},
-                     {"strategy", summary.strategy},
-                     {"engine", summary.engine},
-                     {"workers", summary.workers},
-                     {"servers", summary.servers},
-                     {"steps", summary.steps},
-                     {"epochs", summary.epochs},
-                     {"samples", summary.samples},
-                     {"seconds", summary.seconds},
-                     {"samples_per_second", value_or_null(summary.samples_per_second)},
-                     {"loss", value_or_null(summary.loss)},
-                     {"accuracy", value_or_null(summary.accuracy)},
-                     {"bytes_sent", summary.bytes_sent},
-                     {"bytes_received", summary.bytes_received},
-                     {"restarts", summary.restarts},
-                     {"failures", summary.failures},
-                     {"staleness", staleness_json(summary.staleness)},
-                     {"shards", shards_json(summary.shards)},
-                     {"phase_seconds", summary.phase_seconds},
-                     {"tasks", tasks}}
-             .dump(2, ' ', /*ensure_ascii=*/false, SummaryJson::error_handler_t::replace) +
+  return ToJson::of(summary).dump(2, ' ', /*ensure_ascii=*/false,
+                                  SummaryJson::error_handler_t::replace) +
          "\n";
 }
 
 Summary summary_from_json(const std::string& text, const std::string& source) {
   try {
-    return summary_of(parse_json<SummaryJson>(text));
+    Summary summary;
+    FromJson::read(parse_json<SummaryJson>(text), summary);
+    return summary;
   } catch (const nlohmann::json::exception& error) {
     fail(ErrorCode::corrupt, "{} is not the summary of a run: {}", source, excerpt(error.what()));
   }

@@ -80,21 +80,21 @@ std::int64_t peak_rss_bytes() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-/// Puts the exception being handled into the worker's slot; the first one counts. Returns what to
+/// Puts the exception being handled onto the worker's card; the first one counts. Returns what to
 /// exit with.
-int report_failure(launch::TaskSlot& slot) {
+int report_failure(launch::TaskCard& card) {
   const Error failure = current_error();
-  if (slot.state.load() != launch::WorkerState::failed) {
+  if (card.state.load() != launch::WorkerState::failed) {
     log_error("{}", failure.what());
-    slot.fail_with(failure);
+    card.fail_with(failure);
   }
   return launch::exit_code(failure.code());
 }
 
 /// A process that failed ends at once. Tearing things down could wait for peers, or touch a
 /// transport that another thread still uses; the kernel closes everything, and the peers notice.
-[[noreturn]] void end_failed(launch::TaskSlot& slot) {
-  const int code = report_failure(slot);
+[[noreturn]] void end_failed(launch::TaskCard& card) {
+  const int code = report_failure(card);
   os::flush_output();
   ::_exit(code);
 }
@@ -181,12 +181,12 @@ void run_among_launchers(const WorkerRun& run, const launch::ProcessPlan& plan,
                                                store, deadline),
                         run.control, store);
   run_worker(run, seat, end);
-  launch::WorkerSlot& slot = run.control.slot(rank);
-  slot.result.task.peak_rss_bytes = peak_rss_bytes();
+  launch::WorkerCard& card = run.control.card(rank);
+  card.result.task.peak_rss_bytes = peak_rss_bytes();
   if (rank == 0) {
     collect_reports(store, run.control, Deadline::in_seconds(kReportSeconds));
   } else {
-    send_report(store, rank, slot.result);
+    send_report(store, rank, card.result);
   }
 }
 
@@ -194,10 +194,10 @@ void run_among_launchers(const WorkerRun& run, const launch::ProcessPlan& plan,
 int run_one_worker(const WorkerRun& run, const launch::ProcessPlan& plan,
                    const Rendezvous& rendezvous) {
   const int worker = plan.ranks.front();
-  launch::WorkerSlot& slot = run.control.slot(worker);
-  introduce(slot.result.task);
-  const launch::Heartbeat heartbeat(slot);
-  const auto end = [&] { end_failed(slot); };
+  launch::WorkerCard& card = run.control.card(worker);
+  introduce(card.result.task);
+  const launch::Heartbeat heartbeat(card);
+  const auto end = [&] { end_failed(card); };
   try {
     failpoint("worker.start");
     const auto store = rendezvous.connect(
@@ -213,7 +213,7 @@ int run_one_worker(const WorkerRun& run, const launch::ProcessPlan& plan,
       run_worker(run, seat, end);
     }
   } catch (...) {
-    end_failed(slot);
+    end_failed(card);
   }
   return 0;
 }
@@ -227,10 +227,10 @@ struct ServerPlace {
 };
 void serve(const WorkerRun& run, const launch::ProcessPlan& plan, const ServerPlace& place) {
   const int server = place.server;
-  launch::ServerSlot& slot = run.control.server(server);
-  introduce(slot.task);
-  slot.state.store(launch::WorkerState::training);
-  const launch::Heartbeat heartbeat(slot);
+  launch::ServerCard& card = run.control.server(server);
+  introduce(card.task);
+  card.state.store(launch::WorkerState::training);
+  const launch::Heartbeat heartbeat(card);
   failpoint("server.start");
   const auto group = launch::group_store(place.store, run.control, plan.generation);
   server::ServerOptions options =
@@ -251,12 +251,11 @@ void serve(const WorkerRun& run, const launch::ProcessPlan& plan, const ServerPl
   if (!plan.remote) options.appear = kLongestWork;  // They may have large models to make.
   options.give_up = [&] { return run.control.servers_shall_end(plan.generation); };
   log_info("server {} serves the {} workers of group {}", server, plan.world, plan.generation);
-  const server::ServerResult result = server::run_server(options, *group);
-  launch::ServerReport report{.version = result.version, .counts = result.counts};
+  cluster::ServerReport report = server::run_server(options, *group);
   // Servers of earlier groups have counted too; memory that lasts has it.
-  if (options.memory.empty()) report.counts.add(slot.report.counts);
-  slot.report = report;
-  slot.state.store(launch::WorkerState::done);
+  if (options.memory.empty()) report.counts.add(card.report.counts);
+  card.report = report;
+  card.state.store(launch::WorkerState::done);
 }
 
 int run_one_server(const WorkerRun& run, const launch::ProcessPlan& plan,
@@ -285,9 +284,9 @@ int run_threads(const WorkerRun& run, const launch::ProcessPlan& plan) {
   cluster::MemoryStore store;
   std::atomic<int> worst = 0;
   std::vector<std::thread> threads;
-  const launch::Heartbeat heartbeat(run.control.slot(plan.ranks.front()));
-  const auto note_failure = [&](launch::TaskSlot& slot) {
-    const int code = report_failure(slot);
+  const launch::Heartbeat heartbeat(run.control.card(plan.ranks.front()));
+  const auto note_failure = [&](launch::TaskCard& card) {
+    const int code = report_failure(card);
     run.control.break_group(plan.generation);
     return code;
   };
@@ -303,14 +302,14 @@ int run_threads(const WorkerRun& run, const launch::ProcessPlan& plan) {
   for (const int rank : plan.ranks) {
     threads.emplace_back([&, rank] {
       set_compute_threads(run.job.cluster, {rank, plan.world}, run.part_work, false);
-      launch::WorkerSlot& slot = run.control.slot(rank);
-      introduce(slot.result.task);
+      launch::WorkerCard& card = run.control.card(rank);
+      introduce(card.result.task);
       try {
         launch::OnlySeat seat({.generation = plan.generation, .watched = true}, hub.engine(rank),
                               run.control, store);
-        run_worker(run, seat, [&] { note_failure(slot); });
+        run_worker(run, seat, [&] { note_failure(card); });
       } catch (...) {
-        worst = note_failure(slot);
+        worst = note_failure(card);
       }
     });
   }

@@ -54,6 +54,9 @@ bool can_be_saved(const torch::Tensor& tensor) {
   return tensor.scalar_type() == torch::kFloat32 || tensor.scalar_type() == torch::kInt64;
 }
 
+// What a model has beside its trained floats and float buffers: parameters that are frozen, and
+// counters such as batch norm's. No strategy carries them, as they are not summed or averaged; they
+// are saved by name, and at the start of a group the chief's become everybody's.
 std::vector<NamedTensor> apart_tensors(Model& model) {
   const tensor::ModelLayout layout = tensor::ModelLayout::of(model);
   std::set<std::string> flat;

@@ -116,6 +116,10 @@ std::string to_json(const CheckpointText& text) {
          "\n";
 }
 
+// A checkpoint may come from anywhere, so every number is bounded before it is used in arithmetic:
+// steps, parts and their product have room in 64 bits, and a piece of work that is to be done again
+// must have been handed out, once. An older format lacks parts of other workers and nothing else; a
+// newer one is refused, since what it has more may be what matters.
 CheckpointText parse_checkpoint_text(const std::string& json, const std::filesystem::path& path) {
   const Json all = parse_json<ReadJson>(json);
   return checked(path, [&] {

@@ -30,6 +30,10 @@ bool asks_for_checkpoints(const CheckpointOptions& options) {
 ChiefCheckpoints::ChiefCheckpoints(const std::filesystem::path& run_dir, const Job& job)
     : job_(job), folder_(run_dir / "checkpoints", job.checkpoint.keep) {}
 
+// Asked before every step. A checkpoint that is still being written makes none due: a disk that is
+// slower than the checkpoints are wanted gets fewer of them, and never a queue. `saved_step_` is
+// not the step that was saved but the one that was asked about then: where nobody goes in step, the
+// model that was saved may have come further.
 bool ChiefCheckpoints::due(std::int64_t step, Clock::time_point now) {
   const CheckpointOptions& options = job_.checkpoint;
   if (!saved_step_) saved_step_ = std::min(newest_step(folder_).value_or(step - 1), step - 1);
@@ -68,6 +72,9 @@ void ChiefCheckpoints::finish(const CheckpointPlace& place, Model& model, const 
   }
 }
 
+// On the thread of the writer, or the worker's where the run ends. Only one chief writes at a time,
+// by a lock in the folder: the chief before may be an old process that hangs on its disk. A chief
+// that has lost its duty gives up, also while it waits for parts of others.
 std::filesystem::path ChiefCheckpoints::write() {
   create_folder(folder_.path());
   const os::FileLock lock(folder_.path() / ".lock", Deadline::in(kLongestWork),
@@ -89,7 +96,7 @@ void ChiefCheckpoints::take_over() {
   saved_at_ = Clock::now();
 }
 
-void ChiefCheckpoints::settle() {
+void ChiefCheckpoints::wait_until_written() {
   if (!writer_.wait(Deadline::in(kLongestWork))) {
     fail(ErrorCode::timeout, "the checkpoint of step {} is still being written after {} minutes",
          snapshot_.state().step,
@@ -100,7 +107,7 @@ void ChiefCheckpoints::settle() {
 
 void ChiefCheckpoints::fill_snapshot(const CheckpointPlace& place, Model& model, const Fill& fill,
                                      checkpoint::OtherParts others) {
-  settle();
+  wait_until_written();
   others_ = std::move(others);
   fill(snapshot_.state());
   snapshot_.describe(model, job_, place);
@@ -120,6 +127,8 @@ void ChiefCheckpoints::report_finished() {
   }
 }
 
+// The chief waits for this part, so it hears of every end that it can come to: the file, or a
+// refusal. Only a worker that dies says neither, and that is seen by others (OtherParts::give_up).
 void WorkerParts::save(const checkpoint::JointCheckpoint& joint, int rank, Model& model,
                        const Fill& fill) {
   report_finished();
@@ -155,12 +164,12 @@ checkpoint::CheckpointContent::File WorkerParts::file_of(const checkpoint::Joint
 
 void WorkerParts::save_now(const checkpoint::JointCheckpoint& joint, int rank, Model& model,
                            const Fill& fill) {
-  settle();
+  wait_until_written();
   save(joint, rank, model, fill);
-  settle();
+  wait_until_written();
 }
 
-void WorkerParts::settle() {
+void WorkerParts::wait_until_written() {
   writer_.wait(Deadline::in(kLongestWork));
   report_finished();
 }

@@ -78,7 +78,7 @@ class ChiefCheckpoints {
   ~ChiefCheckpoints() { ends_ = true; }
 
   /// Returns when nothing is being written any more. Throws Error(timeout) after kLongestWork.
-  void settle();
+  void wait_until_written();
 
   /// After the last step: a checkpoint of the end, where the job asks for checkpoints at all.
   void finish(const CheckpointPlace& place, Model& model, const Fill& fill,
@@ -120,7 +120,7 @@ class WorkerParts {
   void save_now(const checkpoint::JointCheckpoint& joint, int rank, Model& model, const Fill& fill);
 
   /// Returns when nothing is being written any more, or after kLongestWork.
-  void settle();
+  void wait_until_written();
 
  private:
   static void refuse(const checkpoint::JointCheckpoint& joint, int rank, const std::string& why);

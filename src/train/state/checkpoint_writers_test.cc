@@ -157,7 +157,7 @@ TEST_F(HandOverTest, TheNewChiefWaitsInTheBackgroundForTheOldOnesCheckpoint) {
   EXPECT_FALSE(checkpoints.due(11)) << "it is still to be written";
   EXPECT_FALSE(another_is_disturbed());
   written_by_another_.reset();
-  checkpoints.settle();
+  checkpoints.wait_until_written();
   EXPECT_EQ(newest(), 10);
 }
 
@@ -165,7 +165,7 @@ TEST_F(HandOverTest, WhoIsNotChiefAnyMoreDoesNotBeginToWrite) {
   ChiefCheckpoints checkpoints(folder_.path(), job_);
   checkpoints.save(kPlace, *model_, filled(10));
   checkpoints.hand_over();
-  checkpoints.settle();
+  checkpoints.wait_until_written();
   EXPECT_FALSE(another_is_disturbed());
   written_by_another_.reset();
   EXPECT_EQ(newest(), -1);

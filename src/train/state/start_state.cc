@@ -25,6 +25,10 @@ std::optional<checkpoint::Checkpoint> newest_in(const fs::path& folder,
 
 }  // namespace
 
+// Where a group goes on from when nobody in it has a state in memory: the newest whole checkpoint
+// of this run, where it has made one, otherwise what the run itself was started from. The chief
+// alone reads the model; the others read what only they had (part_from_disk), from the same
+// checkpoint.
 std::optional<tensor::TrainingState> state_from_disk(const WorkerRun& run,
                                                      const cluster::View& view, fs::path& from) {
   std::vector<std::string> notes;
@@ -69,6 +73,9 @@ std::uint64_t most_checkpoint_bytes(std::size_t model_floats) {
   return kLeast + kTimes * sizeof(float) * model_floats;
 }
 
+// What --resume means. A folder with a manifest is a checkpoint, and is taken or refused as it is;
+// otherwise it is a run's, whose newest whole one is taken. Broken ones that were passed over are
+// told of.
 fs::path find_checkpoint(const std::string& resume, const fs::path& run_dir,
                          std::uint64_t most_bytes, std::vector<std::string>& notes) {
   const bool automatic = resume == "auto";

@@ -25,6 +25,9 @@ std::vector<NamedTensor> all_tensors(Model& model) {
   return tensors;
 }
 
+// Two halves, so that training stands still for as little as it can: the strategy has copied all
+// floats into state() before; here names and shapes are put to them and the text is made, both of
+// which need the model. content() then needs neither the model nor its thread.
 void TrainingSnapshot::describe(Model& model, const Job& job, const CheckpointPlace& place) {
   const tensor::ModelLayout layout = tensor::ModelLayout::of(model);
   slots_ = optimizer::make_optimizer(job.train.optimizer)->slots();
@@ -123,6 +126,8 @@ checkpoint::CheckpointContent::File TrainingSnapshot::optimizer_file() const {
   return file;
 }
 
+// Views of what this object has: nothing is copied to be written. The chief's own file is there
+// only where its strategy keeps something beside the model.
 checkpoint::CheckpointContent TrainingSnapshot::content() const {
   checkpoint::CheckpointContent content;
   content.step = state_.step;

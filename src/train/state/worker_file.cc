@@ -29,6 +29,15 @@ const MemoryNames& link_names() {
   return names;
 }
 
+// Such a file, by the names of its tensors and the keys of its metadata:
+//
+//   "meaning", "doubles", "numbers", "own/0", "own/1", …     TrainingState::own
+//   "link", "link/doubles", "link/numbers", "link/0", …      TrainingState::link
+//   "state", "model/<name>", "slot/<slot>/<name>"            of workers but the chief: how far its
+//                                                            model has come, and that model
+//
+// A memory whose meaning is empty is not there at all. What a strategy keeps is written as it is,
+// and not looked at here: only the one that finds its own meaning in it knows what it should be.
 void add_memory(const tensor::OwnMemory& memory, const MemoryNames& names,
                 checkpoint::CheckpointContent::File& file) {
   if (memory.empty()) return;
@@ -162,6 +171,9 @@ checkpoint::CheckpointContent::File worker_file(int rank, const tensor::Training
   return file;
 }
 
+// A file that somebody else may have made: the header is bounded before it is parsed and all sizes
+// before anything is allocated, by what the model needs; names and shapes of what is of the model
+// must be the model's. Slots count only where there are all of them.
 tensor::TrainingState read_worker_file(const checkpoint::Checkpoint& checkpoint, int rank,
                                        const StateNames& names) {
   const std::string path = (checkpoint.path() / worker_file_name(rank)).string();

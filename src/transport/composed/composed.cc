@@ -148,32 +148,30 @@ class ComposedTransport : public Transport {
 class ComposedEngine : public Engine {
  public:
   /// Both know all ranks; `inside` sends only to those of this host.
-  ComposedEngine(const EngineOptions& options, Peers peers, std::unique_ptr<cluster::Store> store,
-                 Deadline deadline)
-      : options_(options),
-        peers_(std::move(peers)),
+  ComposedEngine(const EngineOptions& options, const Peers& peers,
+                 std::unique_ptr<cluster::Store> store, Deadline deadline)
+      : Engine({.name = "shm+gloo",
+                .rank = options.rank,
+                .hosts = peers.hosts,
+                .address = options.address,
+                .sends_in_background = true}),
+        options_(options),
         store_(std::move(store)),
-        inside_(make_shm_engine(options_, peers_, *store_, deadline)),
-        outside_(make_gloo_engine(options_, peers_, *store_, deadline)) {}
+        inside_(make_shm_engine(options_, peers, *store_, deadline)),
+        outside_(make_gloo_engine(options_, peers, *store_, deadline)) {}
 
-  std::string name() const override { return "shm+gloo"; }
-  std::string address() const override { return options_.address; }
-  int rank() const override { return options_.rank; }
-  int world() const override { return options_.world; }
-  std::vector<int> hosts() const override { return peers_.hosts; }
   SharedRegions* shared_regions() override { return nullptr; }
-  bool sends_in_background() const override { return true; }
 
   std::unique_ptr<Transport> connect(Deadline deadline) override {
     // One after the other on every rank, or two ranks might wait for each other.
     auto inside = inside_->connect(deadline);
     return std::make_unique<ComposedTransport>(std::move(inside), outside_->connect(deadline),
-                                               peers_.hosts);
+                                               hosts());
   }
 
   std::unique_ptr<Engine> group(std::span<const int> ranks, Deadline deadline) override {
     const RankGroup group(ranks, rank(), world());
-    const Peers peers{.rank = group.rank(), .hosts = group.hosts_among(peers_.hosts)};
+    const Peers peers{.rank = group.rank(), .hosts = group.hosts_among(hosts())};
     if (peers.elsewhere() < 0) return inside_->group(ranks, deadline);
     if (!peers.any_share_a_host()) return outside_->group(ranks, deadline);
     EngineOptions options = options_;
@@ -186,7 +184,6 @@ class ComposedEngine : public Engine {
 
  private:
   EngineOptions options_;
-  Peers peers_;
   std::unique_ptr<cluster::Store> store_;
   std::unique_ptr<Engine> inside_;
   std::unique_ptr<Engine> outside_;

@@ -15,15 +15,15 @@ class GlooEngine : public Engine {
  public:
   GlooEngine(const EngineOptions& options, std::vector<int> hosts,
              std::unique_ptr<cluster::Store> store)
-      : options_(options), hosts_(std::move(hosts)), store_(std::move(store)) {}
+      : Engine({.name = "gloo",
+                .rank = options.rank,
+                .hosts = std::move(hosts),
+                .address = options.address,
+                .sends_in_background = true}),
+        options_(options),
+        store_(std::move(store)) {}
 
-  std::string name() const override { return "gloo"; }
-  std::string address() const override { return options_.address; }
-  int rank() const override { return options_.rank; }
-  int world() const override { return options_.world; }
-  std::vector<int> hosts() const override { return hosts_; }
   SharedRegions* shared_regions() override { return nullptr; }
-  bool sends_in_background() const override { return true; }
 
   std::unique_ptr<Transport> connect(Deadline deadline) override {
     GlooOptions gloo;
@@ -39,13 +39,12 @@ class GlooEngine : public Engine {
     options.rank = group.rank();
     options.world = group.world();
     return std::make_unique<GlooEngine>(
-        options, group.hosts_among(hosts_),
+        options, group.hosts_among(hosts()),
         std::make_unique<cluster::PrefixStore>(*store_, keys_.next(group)));
   }
 
  private:
   EngineOptions options_;
-  std::vector<int> hosts_;
   std::unique_ptr<cluster::Store> store_;
   GroupKeys keys_;
   int connections_ = 0;  // How many connect() has made; all ranks count alike.

@@ -6,17 +6,17 @@ namespace cohort::transport {
 /// One rank's engine: counts its calls and asks the hub for what belongs to each count.
 class InprocHub::InprocEngine : public Engine, public SharedRegions {
  public:
-  InprocEngine(InprocHub& hub, int rank) : hub_(hub), rank_(rank) {}
+  InprocEngine(InprocHub& hub, int rank)
+      : Engine({.name = "inproc",
+                .rank = rank,
+                .hosts = std::vector<int>(static_cast<std::size_t>(hub.world_), 0)}),
+        hub_(hub) {}
 
-  std::string name() const override { return "inproc"; }
-  int rank() const override { return rank_; }
-  int world() const override { return hub_.world_; }
   SharedRegions* shared_regions() override { return this; }
-  bool sends_in_background() const override { return false; }
   os::PeerWatch watch() override { return {}; }
 
   std::unique_ptr<Transport> connect(Deadline) override {
-    return hub_.take_endpoint(connections_++, rank_);
+    return hub_.take_endpoint(connections_++, rank());
   }
   std::unique_ptr<Engine> group(std::span<const int> ranks, Deadline) override {
     const RankGroup group(ranks, rank(), world());
@@ -35,7 +35,6 @@ class InprocHub::InprocEngine : public Engine, public SharedRegions {
 
  private:
   InprocHub& hub_;
-  int rank_;
   std::size_t connections_ = 0;
   std::size_t regions_ = 0;
   GroupKeys keys_;

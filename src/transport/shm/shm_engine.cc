@@ -37,15 +37,16 @@ class ShmEngine : public Engine, public SharedRegions {
   /// What the ranks say to each other stands in `store`: keys of this host, and of this group.
   ShmEngine(const EngineOptions& options, std::unique_ptr<cluster::Store> store,
             std::vector<RankHere> ranks)
-      : options_(options), store_(std::move(store)), ranks_(std::move(ranks)) {
+      : Engine({.name = "shm",
+                .rank = options.rank,
+                .hosts = std::vector<int>(static_cast<std::size_t>(options.world), 0)}),
+        options_(options),
+        store_(std::move(store)),
+        ranks_(std::move(ranks)) {
     for (const RankHere& rank : ranks_) pids_.push_back(rank.pid);
   }
 
-  std::string name() const override { return "shm"; }
-  int rank() const override { return options_.rank; }
-  int world() const override { return options_.world; }
   SharedRegions* shared_regions() override { return this; }
-  bool sends_in_background() const override { return false; }
   os::PeerWatch watch() override { return os::PeerWatch(pids_); }
 
   std::unique_ptr<Engine> group(std::span<const int> ranks, Deadline) override {

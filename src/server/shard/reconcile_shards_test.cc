@@ -1,7 +1,7 @@
 // What the launcher makes of memories that servers have left in different states, which are filled
 // by hand here.
 
-#include "server/shard/settle_shards.h"
+#include "server/shard/reconcile_shards.h"
 
 #include <gmock/gmock.h>
 
@@ -38,10 +38,10 @@ class Memories {
   /// Server 1 keeps the copy of server 0, and the other way round.
   void fill_copy_of(int server, const Left& left) { fill(replicas_[at(1 - server)], left); }
 
-  SettledShards settle() {
+  ReconciledShards reconcile() {
     ShardRules rules;
     rules.consistency = ShardRules::Consistency::async;
-    return settle_shards(spans_of(memories_), rules, spans_of(replicas_));
+    return reconcile_shards(spans_of(memories_), rules, spans_of(replicas_));
   }
 
   ShardMemory shard(int server) const { return *ShardMemory::find(memories_[at(server)].bytes()); }
@@ -67,12 +67,12 @@ class Memories {
   std::vector<LastingMemory> replicas_;
 };
 
-TEST(SettleShards, DoesNotHandOutAgainWhatAnotherServerHas) {
+TEST(ReconcileShards, DoesNotHandOutAgainWhatAnotherServerHas) {
   Memories memories;
   memories.fill(0, {.ledger = {{}, {}},
                     .under_way = {{.step = 3, .taken_by = 0}, {.step = 4, .taken_by = 1}}});
   memories.fill(1, {.ledger = {{}, {.settled = 1, .known = 1}}});
-  EXPECT_THAT(memories.settle().from_copies, IsEmpty());
+  EXPECT_THAT(memories.reconcile().from_copies, IsEmpty());
   EXPECT_THAT(memories.shard(0).work().again, ElementsAre(cluster::Claim{.step = 3}));
   EXPECT_EQ(memories.shard(0).record().counts.missing, 1U);
   EXPECT_EQ(memories.shard(1).record().counts.missing, 0U);
@@ -80,12 +80,12 @@ TEST(SettleShards, DoesNotHandOutAgainWhatAnotherServerHas) {
 
 // The copy that takes the place of a lost memory may be of the group before: worker 1, which had
 // piece 4 there, is another one than worker 1 of the newest ledger. Nobody has pushed piece 4.
-TEST(SettleShards, HandsOutAgainWhatWorkersOfAnOlderGroupHad) {
+TEST(ReconcileShards, HandsOutAgainWhatWorkersOfAnOlderGroupHad) {
   Memories memories;
   memories.fill_copy_of(
       0, {.group = 1, .ledger = {{}, {}}, .under_way = {{.step = 4, .taken_by = 1}}});
   memories.fill(1, {.group = 2, .ledger = {{}, {.settled = 5, .known = 5}}});
-  EXPECT_THAT(memories.settle().from_copies, ElementsAre(0));
+  EXPECT_THAT(memories.reconcile().from_copies, ElementsAre(0));
   EXPECT_THAT(memories.shard(0).work().again, ElementsAre(cluster::Claim{.step = 4}));
   EXPECT_EQ(memories.shard(0).record().counts.missing, 5U);
   EXPECT_EQ(memories.shard(0).record().ledger_generation, 2);

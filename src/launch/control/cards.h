@@ -11,19 +11,19 @@
 
 #include "base/activity.h"
 #include "base/phases.h"
+#include "cluster/server_report.h"
 #include "launch/control/piece_losses.h"
-#include "server/memory/push_ledger.h"
 
-// The reports of the control channel (control_block.h): what each task says of itself, in a slot
-// that it alone writes while it runs. Before a task is started, and after it was lost, the slot is
-// the launcher's, which clears it (Tasks::clear_slots, Groups::lost).
+// The reports of the control channel (control_block.h): what each task shows of itself, on a card
+// that it alone writes while it runs. Before a task is started, and after it was lost, the card is
+// the launcher's, which clears it (Tasks::clear_cards, Groups::lost).
 //
 // Two kinds of fields. Atomic ones may be read at any time and say what was true a moment ago;
 // those that belong together are stored in the order in which a reader needs them, the one that
 // announces the others last (`awaited_generation` after `ready_step`). Plain ones (results, texts
 // of errors) are read once an atomic one says that they are there, or the process has ended.
 //
-// A worker of another launcher has no task here: its slot is filled by the chief, with what came
+// A worker of another launcher has no task here: its card is filled by the chief, with what came
 // through the store (train/run/reports.h).
 
 namespace cohort::launch {
@@ -78,7 +78,7 @@ enum class WorkerState : int {
 };
 
 /// What a task reports at any time.
-struct TaskSlot {
+struct TaskCard {
   std::atomic<WorkerState> state{WorkerState::absent};
   std::atomic<std::uint64_t> heartbeats{0};  ///< Raised by a living task all the time.
 
@@ -98,7 +98,11 @@ struct TaskSlot {
 };
 
 /// What a worker reports; by its number, which it keeps in all groups.
-struct WorkerSlot : TaskSlot {
+///
+/// The process that takes the place of a lost one has its number, and so its card. What is told of
+/// both together (samples, peak memory) goes on there; what is of one process begins anew (see
+/// Tasks::clear_cards).
+struct WorkerCard : TaskCard {
   /// The group it waits for, having left the one before or being new; 0: none. With it, the steps
   /// its model has seen, or -1 where it has no state.
   std::atomic<std::int64_t> awaited_generation{0};
@@ -125,15 +129,10 @@ struct WorkerSlot : TaskSlot {
 };
 
 /// What a parameter server reports.
-struct ServerReport {
-  std::uint64_t version = 0;
-  server::PushCounts counts;
-};
-
-struct ServerSlot : TaskSlot {
+struct ServerCard : TaskCard {
   TaskIdentity task;
   /// Defined once `state` is done. Where the servers' memory outlives them it knows better.
-  ServerReport report;
+  cluster::ServerReport report;
 };
 
 }  // namespace cohort::launch

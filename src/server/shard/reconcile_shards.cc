@@ -1,4 +1,4 @@
-#include "server/shard/settle_shards.h"
+#include "server/shard/reconcile_shards.h"
 
 #include <algorithm>
 #include <vector>
@@ -9,7 +9,7 @@
 namespace cohort::server {
 namespace {
 
-/// See settle_shards(): nobody can have seen an update that another server lacks.
+/// See reconcile_shards(): nobody can have seen an update that another server lacks.
 void check_lead(std::uint64_t version, std::uint64_t smallest) {
   if (version <= smallest + 1) return;
   fail(ErrorCode::corrupt,
@@ -85,8 +85,9 @@ void compare_ledgers(std::vector<ShardMemory>& shards) {
 
 }  // namespace
 
-SettledShards settle_shards(std::span<const std::span<std::byte>> memories, const ShardRules& rules,
-                            std::span<const std::span<std::byte>> replicas) {
+ReconciledShards reconcile_shards(std::span<const std::span<std::byte>> memories,
+                                  const ShardRules& rules,
+                                  std::span<const std::span<std::byte>> replicas) {
   const std::vector<int> from_copies = replace_lost(memories, replicas);
   std::vector<ShardMemory> shards;
   for (const std::span<std::byte> memory : memories) {

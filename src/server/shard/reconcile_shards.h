@@ -8,7 +8,8 @@
 
 namespace cohort::server {
 
-struct SettledShards {
+/// What the servers of a run have after it, as the one who starts them needs to know it.
+struct ReconciledShards {
   bool have_model = false;
   std::uint64_t version = 0;          ///< The smallest of the servers'.
   std::vector<int> from_copies = {};  ///< Servers whose memory was lost and taken from its copy.
@@ -30,7 +31,8 @@ struct SettledShards {
 ///
 /// `replicas`: by server, where each keeps the copy of the server before; or empty. A shard whose
 /// memory was lost, and is zeroed, is taken from its copy.
-SettledShards settle_shards(std::span<const std::span<std::byte>> memories, const ShardRules& rules,
-                            std::span<const std::span<std::byte>> replicas = {});
+ReconciledShards reconcile_shards(std::span<const std::span<std::byte>> memories,
+                                  const ShardRules& rules,
+                                  std::span<const std::span<std::byte>> replicas = {});
 
 }  // namespace cohort::server
