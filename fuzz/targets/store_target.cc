@@ -1,6 +1,6 @@
 // Messages of the store, one after the other as they come from a socket.
 
-#include "cluster/tcp_store.h"
+#include "cluster/socket_store.h"
 #include "targets.h"
 
 namespace cohort::fuzz {

@@ -22,9 +22,9 @@
 #include "base/unique_fd.h"
 #include "cli/command.h"
 #include "cli/machine_facts.h"
+#include "cluster/socket_store.h"
 #include "kernel/kernel_report.h"
 #include "launch/failure.h"
-#include "cluster/socket_store.h"
 #include "os/memory.h"
 #include "os/shared_wait.h"
 

@@ -186,8 +186,8 @@ TEST_P(DoorTest, AMemberTellsNothingToAStrangersDoor) {
     }
   });
   try {
-    prove(os::connect_at(other.endpoint(), soon()),
-          Connecting(pass_.secret, Purpose::calls, {}), "The door", soon());
+    prove(os::connect_at(other.endpoint(), soon()), Connecting(pass_.secret, Purpose::calls, {}),
+          "The door", soon());
     FAIL() << "it took the stranger for one of the run";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid);

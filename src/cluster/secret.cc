@@ -80,7 +80,8 @@ Secret Secret::from_file(const std::filesystem::path& file) {
   check_owner(fd, file);
   const std::vector<std::byte> text = read_all(fd, file);
   if (text.size() < kBytes || text.size() > kLongestFile) {
-    fail(ErrorCode::invalid, "The secret in {} has {} bytes; it needs {} to {} (make one with: "
+    fail(ErrorCode::invalid,
+         "The secret in {} has {} bytes; it needs {} to {} (make one with: "
          "head -c 32 /dev/urandom > FILE; chmod 600 FILE).",
          file.string(), text.size() > kLongestFile ? "too many" : std::to_string(text.size()),
          kBytes, kLongestFile);
@@ -125,9 +126,9 @@ Secret::Mac Secret::mac(std::initializer_list<std::span<const std::byte>> parts)
   const auto* key = reinterpret_cast<const unsigned char*>(bytes_.data());
   bool good = context && EVP_MAC_init(context.get(), key, kBytes, parameters) == 1;
   for (const auto part : parts) {
-    good = good && EVP_MAC_update(context.get(),
-                                  reinterpret_cast<const unsigned char*>(part.data()),
-                                  part.size()) == 1;
+    good =
+        good && EVP_MAC_update(context.get(), reinterpret_cast<const unsigned char*>(part.data()),
+                               part.size()) == 1;
   }
   Mac mac{};
   std::size_t size = 0;

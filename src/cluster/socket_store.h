@@ -179,7 +179,7 @@ class SocketStore : public Store {
   void check_same_host() const;
   [[noreturn]] void fail_lost(const std::string& reason) const;
 
-  const std::string server_;           // Where it is, for errors too.
+  const std::string server_;  // Where it is, for errors too.
   const Pass pass_;
   UniqueFd socket_;                    // Shut down once half a request was sent in vain.
   std::string received_;               // Bytes that are not a whole message yet.

@@ -32,7 +32,8 @@ std::int64_t parse_amount(const std::string& text) {
 
 }  // namespace
 
-StoreServer::StoreServer(const Pass& pass) : StoreServer(pass.endpoint_of(pass.new_address("store")), pass) {}
+StoreServer::StoreServer(const Pass& pass)
+    : StoreServer(pass.endpoint_of(pass.new_address("store")), pass) {}
 
 StoreServer::StoreServer(const std::string& endpoint, const Pass& pass)
     : pass_(pass),

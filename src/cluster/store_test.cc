@@ -280,9 +280,8 @@ TEST(SocketStore, SaysWhereNobodyAnswered) {
 }
 
 TEST(SocketStore, NamesTheHostThatCannotBeResolved) {
-  const Error error = error_of([&] {
-    SocketStore("no-such-host.invalid:1", Pass::draw(), Deadline::in_seconds(0.05));
-  });
+  const Error error = error_of(
+      [&] { SocketStore("no-such-host.invalid:1", Pass::draw(), Deadline::in_seconds(0.05)); });
   EXPECT_THAT(error.what(), HasSubstr("no-such-host.invalid"));
 }
 
@@ -318,8 +317,7 @@ TEST(SocketStore, MemoryIsNotHandedToAnotherHost) {
   StoreServer server(kLoopback + ":0", Pass::draw());
   server.start();
   SocketStore store(server.endpoint(), server.pass(), soon());
-  const Error error =
-      error_of([&] { store.give("memory", os::SharedMemory::create(4096), 1); });
+  const Error error = error_of([&] { store.give("memory", os::SharedMemory::create(4096), 1); });
   EXPECT_EQ(error.code(), ErrorCode::unsupported);
   MemoryStore host;
   HostStore joined(store, host);

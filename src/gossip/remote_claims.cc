@@ -37,7 +37,9 @@ cluster::WorkLeft work_of(std::span<const std::byte> bytes, std::int64_t parts) 
 class RemoteClaims : public Claims {
  public:
   explicit RemoteClaims(const RemoteClaimsOptions& options)
-      : options_(options), client_(options.address, options.pass, member_of(options.rank)), left_(options.work) {}
+      : options_(options),
+        client_(options.address, options.pass, member_of(options.rank)),
+        left_(options.work) {}
 
   std::optional<cluster::Claim> next() override {
     if (stopped_) return std::nullopt;

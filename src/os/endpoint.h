@@ -43,6 +43,7 @@ bool is_of_this_user(const UniqueFd& socket);
 ssize_t send_with(const UniqueFd& socket, const std::string& bytes, int descriptor);
 
 /// Appends what has arrived to `bytes`, and to `descriptors` what came along. Returns as recv() does.
-ssize_t receive_with(const UniqueFd& socket, std::string& bytes, std::vector<UniqueFd>& descriptors);
+ssize_t receive_with(const UniqueFd& socket, std::string& bytes,
+                     std::vector<UniqueFd>& descriptors);
 
 }  // namespace cohort::os

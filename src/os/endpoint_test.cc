@@ -22,15 +22,15 @@
 namespace cohort::os {
 namespace {
 
-Deadline soon() {
+Deadline in_time() {
   return Deadline::in_seconds(60);
 }
 
 TEST(Endpoint, ADescriptorTravelsWithItsBytes) {
   const PrivateFolder folder;
   const Listener listener = listen_at(unix_endpoint(folder.path() + "/here"));
-  const UniqueFd one = connect_at(listener.endpoint, soon());
-  ASSERT_TRUE(wait_for_socket(listener.socket, POLLIN, soon()));
+  const UniqueFd one = connect_at(listener.endpoint, in_time());
+  ASSERT_TRUE(wait_for_socket(listener.socket, POLLIN, in_time()));
   const UniqueFd other = accept_from(listener.socket);
   ASSERT_TRUE(other);
   EXPECT_TRUE(is_of_this_user(other));
@@ -40,7 +40,7 @@ TEST(Endpoint, ADescriptorTravelsWithItsBytes) {
   std::string bytes;
   std::vector<UniqueFd> descriptors;
   while (bytes.size() < 11) {
-    ASSERT_TRUE(wait_for_socket(other, POLLIN, soon()));
+    ASSERT_TRUE(wait_for_socket(other, POLLIN, in_time()));
     ASSERT_GT(receive_with(other, bytes, descriptors), 0);
   }
   EXPECT_EQ(bytes, "firstsecond");

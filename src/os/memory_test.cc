@@ -115,8 +115,7 @@ TEST(SharedMemory, TakesPagesOnUseWhereItIsToldTo) {
 
 TEST(SharedMemory, KeepsWhatStandsThereWhenItGrowsAndGivesBackTheRest) {
   constexpr std::size_t kPage = 4096;
-  SharedMemory memory =
-      SharedMemory::create(3 * kPage, SharedMemory::Pages::reserved, 200 * kPage);
+  SharedMemory memory = SharedMemory::create(3 * kPage, SharedMemory::Pages::reserved, 200 * kPage);
   const SharedMemory old = seen_by_another(memory);
   for (std::size_t page = 0; page < 3; ++page) memory.data()[page * kPage] = std::byte{7};
   memory.resize(100 * kPage);

@@ -59,6 +59,9 @@ class RpcCall {
   virtual void fail(const Error& error) = 0;
 };
 
+/// A limit below this is of no use: whatever is said now and then is smaller.
+inline constexpr std::size_t kLeastMessageLimit = 64 << 20;
+
 struct RpcOptions {
   std::size_t max_message_bytes = std::size_t{4} << 30;  ///< That this end takes; more is refused.
   std::size_t frame_bytes = 1 << 20;                     ///< Of the frames that this end sends.

@@ -235,9 +235,8 @@ class SmallClientCall final : public CallResult {
   void begin(const std::shared_ptr<SmallClientCall>& self, Deadline deadline) {
     context_.set_deadline(time_of(deadline));
     connection_->bytes_sent += bytes_on_wire(sending_);
-    stub_->async()->SmallCall(
-        &context_, &sending_, &received_,
-        [self](const grpc::Status& status) { self->end(status); });
+    stub_->async()->SmallCall(&context_, &sending_, &received_,
+                              [self](const grpc::Status& status) { self->end(status); });
   }
 
   void abandon() {

@@ -51,10 +51,7 @@ class ServerCall final : public grpc::ServerBidiReactor<rpc::Frame, rpc::Frame> 
  public:
   ServerCall(const RpcServer::Handler& handler, const RpcOptions& options,
              const cluster::Member& caller)
-      : handler_(handler),
-        options_(options),
-        caller_(caller),
-        reader_(options.max_message_bytes) {}
+      : handler_(handler), options_(options), caller_(caller), reader_(options.max_message_bytes) {}
 
   void begin(std::shared_ptr<ServerCall> self) {
     self_ = std::move(self);

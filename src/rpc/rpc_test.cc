@@ -128,7 +128,8 @@ TEST(Rpc, TellsThePortThatTheKernelPicked) {
 
 TEST(Rpc, RefusesAnAddressThatIsTaken) {
   RpcServer server("127.0.0.1:0", pass(), echo);
-  EXPECT_EQ(error_from([&] { RpcServer second(server.address(), pass(), echo); }).code(), ErrorCode::io);
+  EXPECT_EQ(error_from([&] { RpcServer second(server.address(), pass(), echo); }).code(),
+            ErrorCode::io);
 }
 
 TEST(Rpc, SendsPartsOneAfterTheOtherInFramesOfAnySize) {
@@ -317,7 +318,8 @@ TEST_P(RpcWays, RefusesMessagesAboveTheLimit) {
 
 TEST(Rpc, BringsAReplyThatIsLargerThanItsCallerSaid) {
   const Bytes large = message(kLarge / 2);
-  RpcServer server("unix", pass(), [&](std::unique_ptr<RpcCall> call) { call->reply(parts_of(large)); });
+  RpcServer server("unix", pass(),
+                   [&](std::unique_ptr<RpcCall> call) { call->reply(parts_of(large)); });
   RpcClient client(server.address(), pass(), kSelf);
   EXPECT_TRUE(client.call({}, soon(), 1) == large);
 }

@@ -43,7 +43,8 @@ inline pid_t start_process(const cluster::StoreServer& store,
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
   try {
-    cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(std::chrono::seconds(30)));
+    cluster::SocketStore mine(store.endpoint(), store.pass(),
+                              Deadline::in(std::chrono::seconds(30)));
     body(mine);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "child failed: %s\n", error.what());

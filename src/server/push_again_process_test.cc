@@ -185,7 +185,8 @@ class TwoGroups {
     write_request(message, head);
     const auto address = server_address_from(
         cluster::PrefixStore(store, "1/").get(server_key(1), Deadline::in(kTimeout)));
-    rpc::RpcClient(address.rpc, store.pass(), worker_member(scenario_.worker, head.header.generation))
+    rpc::RpcClient(address.rpc, store.pass(),
+                   worker_member(scenario_.worker, head.header.generation))
         .call({message, std::as_bytes(std::span(gradient))}, Deadline::in(kTimeout));
     ::raise(SIGKILL);
   }

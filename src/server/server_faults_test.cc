@@ -99,6 +99,34 @@ class RawWorker {
   rpc::RpcClient client_;
 };
 
+/// A connection is one worker's, in one group, or a server's: what it says for others is refused.
+TEST(ServerFaults, NobodySpeaksForAnother) {
+  RunningServer server(2, ShardRules::Consistency::async);
+  server.start();
+  const auto refused = [&](const cluster::Member& caller, RequestKind kind, RequestHeader header) {
+    rpc::Bytes message;
+    write_request(message, kind, header);
+    rpc::RpcClient client(server.address(), server.pass(), caller);
+    try {
+      read_reply(client.call({message}, soon()));
+      return false;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid);
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("speaks as worker"));
+      return true;
+    }
+  };
+  const RequestHeader first = header_from(0, 0);
+  EXPECT_FALSE(refused(worker_member(0, 0), RequestKind::look, first));
+  EXPECT_TRUE(refused(worker_member(1, 0), RequestKind::look, first));
+  EXPECT_TRUE(refused(worker_member(1, 0), RequestKind::leave, first));
+  EXPECT_TRUE(refused(worker_member(0, 7), RequestKind::look, first)) << "of another group";
+  EXPECT_TRUE(refused(server_member(0, 0), RequestKind::look, first));
+  EXPECT_TRUE(refused(worker_member(0, 0), RequestKind::lost_worker, first));
+  EXPECT_TRUE(refused(worker_member(0, 0), RequestKind::replica, first));
+  EXPECT_FALSE(refused(server_member(0, 0), RequestKind::lost_worker, header_from(0, 1)));
+}
+
 TEST(ServerFaults, ARequestMadeAgainGetsTheSameReplyAndDoesNothingTwice) {
   RunningServer server(1, ShardRules::Consistency::async);
   server.options.board = cluster::WorkBoard::Options{.end_step = 10};

@@ -160,8 +160,7 @@ void lose_a_worker_when_another_server_is_silent() {
   auto server = serve(store, options);
   cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
   mine.set(server_key(1),
-           to_text(ServerAddress{
-               .host = {}, .pid = ::getpid(), .rpc = "unix:nobody"}));
+           to_text(ServerAddress{.host = {}, .pid = ::getpid(), .rpc = "unix:nobody"}));
   ServerClient client(client_of(0, 1, false), mine);
   client.initialise(model_of(std::vector<float>(kDense)));
   wait_until_its_push_waits(mine);

@@ -16,8 +16,8 @@
 
 #include "base/failpoint.h"
 #include "base/random.h"
-#include "cluster/store.h"
 #include "cluster/socket_store.h"
+#include "cluster/store.h"
 #include "kinds/strategy_table.h"
 #include "optimizer/optimizer.h"
 #include "os/memory.h"

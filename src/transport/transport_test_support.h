@@ -115,7 +115,8 @@ class ComposedMeeting : public Meeting {
     Peers peers{.rank = rank, .hosts = {}};
     for (int i = 0; i < size_; ++i) peers.hosts.push_back(host_of_(i));
     End& end = ends_[static_cast<std::size_t>(rank)];
-    end.store = std::make_unique<cluster::SocketStore>(server_.endpoint(), server_.pass(), deadline);
+    end.store =
+        std::make_unique<cluster::SocketStore>(server_.endpoint(), server_.pass(), deadline);
     const EngineOptions options{
         .name = "", .rank = rank, .world = size_, .address = "127.0.0.1", .cores = 2};
     end.engine = make_composed_engine(options, peers, *end.store, deadline);

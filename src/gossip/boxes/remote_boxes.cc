@@ -22,8 +22,10 @@ class RemoteBoxes : public PeerBoxes, private Attendance {
         counter_(counter_memory_.bytes(), engine.world(), options.claims),
         incoming_(sources_of(options.topology, engine.rank(), engine.world()),
                   options.message_bytes),
-        server_(std::in_place, engine.address().empty() ? "unix" : engine.address() + ":0",
-                store.pass(), [this](std::unique_ptr<rpc::RpcCall> call) { handle(std::move(call)); }) {
+        server_(
+            std::in_place, engine.address().empty() ? "unix" : engine.address() + ":0",
+            store.pass(), [this](std::unique_ptr<rpc::RpcCall> call) { handle(std::move(call)); },
+            rpc::RpcOptions{.max_message_bytes = options.message_bytes + sizeof(RemoteHeader)}) {
     store.set(key_of(engine.rank()), server_->address());
     const auto deadline = options.timeout.deadline();
     for (const int peer : targets_of(options.topology, engine.rank(), engine.world())) {

@@ -82,8 +82,8 @@ inline RemoteHeader read_header(std::span<const std::byte> request) {
     fail(ErrorCode::corrupt, "a call of {} bytes does not begin as one of gossip's",
          request.size());
   }
-  if (!std::isfinite(header.weight) || !std::isfinite(header.age) ||
-      !std::isfinite(header.rates) || header.weight < 0) {
+  if (!std::isfinite(header.weight) || !std::isfinite(header.age) || !std::isfinite(header.rates) ||
+      header.weight < 0) {
     fail(ErrorCode::corrupt, "rank {} sends a parcel of weight {}", header.from, header.weight);
   }
   return header;

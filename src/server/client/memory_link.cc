@@ -17,8 +17,8 @@ class MemoryLink : public ServerLink {
  public:
   MemoryLink(const MemoryLinkOptions& options, Deadline deadline)
       : options_(options),
-        door_memory_(options.store.take(door_key(options.server),
-                                        os::SharedMemory::Pages::reserved, deadline)),
+        door_memory_(options.store.take(door_key(options.server), os::SharedMemory::Pages::reserved,
+                                        deadline)),
         door_(door_memory_),
         slot_(door_.slot(options.worker)),
         watch_(watch_server(options.address)),

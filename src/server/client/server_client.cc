@@ -79,19 +79,18 @@ std::unique_ptr<ServerLink> ServerClient::State::make_link(int server, const Ser
                           .outgoing = state.part_of(floats.outgoing())},
                          deadline());
   }
-  return make_memory_link({.address = address,
-                           .store = store,
-                           .floats = floats.shared(),
-                           .hello = {.pid = ::getpid(),
-                                     .floats = options.dense,
-                                     .part_begin = state.dense_begin},
-                           .server = server,
-                           .worker = options.worker,
-                           .generation = options.generation,
-                           .servers = options.servers,
-                           .cores = options.cores,
-                           .dense = state.shape.dense},
-                          deadline());
+  return make_memory_link(
+      {.address = address,
+       .store = store,
+       .floats = floats.shared(),
+       .hello = {.pid = ::getpid(), .floats = options.dense, .part_begin = state.dense_begin},
+       .server = server,
+       .worker = options.worker,
+       .generation = options.generation,
+       .servers = options.servers,
+       .cores = options.cores,
+       .dense = state.shape.dense},
+      deadline());
 }
 
 /// The seed tells apart workers and servers, so that what codecs draw at random is nobody else's.

@@ -55,9 +55,9 @@ class OtherServers {
 void OtherServers::connect() {
   for (int server = 1; server < options_.servers; ++server) {
     const std::string address = store_.get(server_key(server), Deadline::in(options_.timeout));
-    clients_.push_back(std::make_unique<rpc::RpcClient>(
-        server_address_from(address).rpc, store_.pass(),
-        server_member(options_.server, options_.generation)));
+    clients_.push_back(
+        std::make_unique<rpc::RpcClient>(server_address_from(address).rpc, store_.pass(),
+                                         server_member(options_.server, options_.generation)));
   }
 }
 
@@ -136,9 +136,9 @@ class Server {
         wait_(os::WaitPolicy::for_ranks(options.rules.workers + 1, options.cores)),
         appear_by_(Deadline::in(std::max(options.timeout, options.appear))) {
     store.give(door_key(options.server), memory_.memory(), cluster::kAnyTakers);
-    store.set(server_key(options.server), to_text(ServerAddress{.host = cluster::host_id(),
-                                                                .pid = ::getpid(),
-                                                                .rpc = rpc_.address()}));
+    store.set(server_key(options.server),
+              to_text(ServerAddress{
+                  .host = cluster::host_id(), .pid = ::getpid(), .rpc = rpc_.address()}));
   }
 
   cluster::ServerReport run() {

@@ -117,7 +117,7 @@ class RpcDoor {
 
   std::vector<std::shared_ptr<Floats>> model_copies_;  // By worker: what it is just reading.
   std::shared_ptr<Floats> spare_copy_;                 // Kept, because fresh memory is slow.
-  int model_reader_ = -1;  // Who read a model last,
+  int model_reader_ = -1;                              // Who read a model last,
   std::uint64_t model_number_ = 0;
   os::SharedMemory model_memory_;  // and where to.
 

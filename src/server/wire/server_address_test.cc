@@ -11,8 +11,7 @@ namespace cohort::server {
 namespace {
 
 TEST(ServerAddress, IsTheSameAfterItsWayThroughTheStore) {
-  const ServerAddress address{
-      .host = cluster::host_id(), .pid = 42, .rpc = "127.0.0.1:77"};
+  const ServerAddress address{.host = cluster::host_id(), .pid = 42, .rpc = "127.0.0.1:77"};
   const ServerAddress found = server_address_from(to_text(address));
   EXPECT_EQ(found.host, address.host);
   EXPECT_EQ(found.pid, 42);
@@ -34,11 +33,8 @@ TEST(ServerAddress, OnlyAServerOfThisHostIsWatched) {
 }
 
 TEST(Hello, IsTheSameAfterItsWayToTheServer) {
-  const std::string text = to_text(Hello{.pid = 42,
-                                         .floats_number = 7,
-                                         .floats = 100,
-                                         .part_begin = 50,
-                                         .side_number = 8});
+  const std::string text = to_text(
+      Hello{.pid = 42, .floats_number = 7, .floats = 100, .part_begin = 50, .side_number = 8});
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
   EXPECT_EQ(hello_from(bytes).side_number, 8u);
   EXPECT_THROW(hello_from(bytes.first(5)), Error);

@@ -10,8 +10,8 @@
 
 #include "base/fail.h"
 #include "base/failpoint.h"
-#include "cluster/store.h"
 #include "cluster/socket_store.h"
+#include "cluster/store.h"
 #include "kinds/strategy_table.h"
 #include "os/memory.h"
 #include "strategy/servers/server_groups_test_support.h"

@@ -135,8 +135,7 @@ launch::LocalPlace local_place(cluster::Store& store, const launch::ProcessPlan&
 /// the run. Servers are on the host of rank 0, and meet there.
 class StoreOfThisHost {
  public:
-  StoreOfThisHost(cluster::Store& all, bool serves, const cluster::Member& self,
-                  Deadline deadline)
+  StoreOfThisHost(cluster::Store& all, bool serves, const cluster::Member& self, Deadline deadline)
       : all_(all) {
     const cluster::Pass& pass = all.pass();
     const std::string host = cluster::host_id();
@@ -200,8 +199,8 @@ int run_one_worker(const WorkerRun& run, const launch::ProcessPlan& plan,
   const auto end = [&] { end_failed(card); };
   try {
     failpoint("worker.start");
-    const auto store = rendezvous.connect(
-        worker_member(worker), Deadline::in_seconds(run.job.cluster.timeout_seconds));
+    const auto store = rendezvous.connect(worker_member(worker),
+                                          Deadline::in_seconds(run.job.cluster.timeout_seconds));
     if (plan.remote) {
       run_among_launchers(run, plan, *store, end);
     } else {
@@ -241,6 +240,8 @@ void serve(const WorkerRun& run, const launch::ProcessPlan& plan, const ServerPl
                                 .cores = run.cores});
   if (!run.server_memories.empty()) {
     options.memory = run.server_memories[static_cast<std::size_t>(server)];
+    // No push, copy or memory of a codec is larger than twice what it is of.
+    options.message_bytes = 2 * options.memory.size() + rpc::kLeastMessageLimit;
   }
   if (run.server_replicas.empty()) {
     options.replicas = 1;  // The servers' memory ends with them.

@@ -157,7 +157,7 @@ void prove_pair(GlooContext& context, int peer, const cluster::Secret& secret, D
       messages.send(connecting.opening());
       const auto closing = connecting.closing(messages.receive<cluster::Answer>());
       proved = closing.has_value();
-      if (proved) messages.send(*closing);
+      messages.send(closing.value_or(cluster::Closing{}));  // So that nobody waits for it.
     } else {
       cluster::Accepting accepting(secret, cluster::Purpose::messages);
       const auto answer = accepting.answer(messages.receive<cluster::Opening>());
@@ -170,14 +170,14 @@ void prove_pair(GlooContext& context, int peer, const cluster::Secret& secret, D
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(ErrorCode::peer_lost, fmt::format("Rank {} was lost while it proved who it is: {}",
-                                                  peer, error.what()))
+    throw Error(ErrorCode::peer_lost,
+                fmt::format("Rank {} was lost while it proved who it is: {}", peer, error.what()))
         .about_rank(peer);
   }
   if (proved) return;
-  throw Error(ErrorCode::invalid,
-              fmt::format("What is connected as rank {} does not know the secret of this run.",
-                          peer))
+  throw Error(
+      ErrorCode::invalid,
+      fmt::format("What is connected as rank {} does not know the secret of this run.", peer))
       .about_rank(peer);
 }
 

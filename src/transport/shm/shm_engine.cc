@@ -68,9 +68,7 @@ class ShmEngine : public Engine, public SharedRegions {
   }
 
   std::unique_ptr<Transport> connect(Deadline deadline) override {
-    const ShmOptions shm{
-        .cores = options_.cores,
-        .ranks_here = ranks_here()};
+    const ShmOptions shm{.cores = options_.cores, .ranks_here = ranks_here()};
     const auto memory =
         region(shm_bytes_needed(world(), shm), os::SharedMemory::Pages::on_use, deadline);
     return make_shm_transport(rank(), world(), memory, watch(), shm);
@@ -133,8 +131,7 @@ class ShmEngine : public Engine, public SharedRegions {
     }
   }
 
-  os::SharedMemory taken(const std::string& key, os::SharedMemory::Pages pages,
-                         Deadline deadline) {
+  os::SharedMemory taken(const std::string& key, os::SharedMemory::Pages pages, Deadline deadline) {
     // Who was to make it could not: that one's reason is everybody's.
     if (const std::string said = store_->get(key, deadline); said != kMade) {
       throw Error(ErrorCode::no_space, said).about_rank(first_here());
@@ -173,7 +170,8 @@ pid_t pid_of(int rank, cluster::Store& store, Deadline deadline) {
 }
 
 /// Each rank of the world tells its process id; those of other hosts are not asked.
-std::vector<RankHere> find_ranks_here(const Peers& peers, cluster::Store& store, Deadline deadline) {
+std::vector<RankHere> find_ranks_here(const Peers& peers, cluster::Store& store,
+                                      Deadline deadline) {
   store.set(pid_key(peers.rank), std::to_string(::getpid()));
   const int host = peers.hosts[static_cast<std::size_t>(peers.rank)];
   std::vector<RankHere> ranks;
