@@ -1,6 +1,7 @@
 #include "server/memory/replica_message.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/fail.h"
 #include "server/memory/copy_floats.h"
@@ -62,15 +63,23 @@ void take_rows(MessageReader& reader, const TableArea& table) {
   }
 }
 
-void take_kept(MessageReader& reader, const KeptArea& kept) {
+/// Rows that are summed up later, which trusts them.
+bool are_rows_of(std::span<const std::uint32_t> rows, const TableShape& shape) {
+  return std::ranges::adjacent_find(rows, std::ranges::greater_equal()) == rows.end() &&
+         (rows.empty() || (rows.front() >= shape.first_row && rows.back() < shape.end_row));
+}
+
+void take_kept(MessageReader& reader, const ShardMemory& copy, std::size_t area) {
+  const KeptArea& kept = copy.kept(area);
   std::ranges::copy(reader.take_all<float>(kept.dense.size()), kept.dense.begin());
-  for (const KeptRows& table : kept.tables) {
+  for (std::size_t i = 0; i < kept.tables.size(); ++i) {
+    const KeptRows& table = kept.tables[i];
     const auto count = reader.take<std::uint64_t>();
     const auto rows = reader.take_all<std::uint32_t>(count);
     const std::size_t width = table.rows.empty() ? 0 : table.values.size() / table.rows.size();
     const auto values = reader.take_all<float>(count * width);
-    if (rows.size() > table.rows.size()) {
-      fail(ErrorCode::corrupt, "A copy of a shard brings more kept rows than it has.");
+    if (rows.size() > table.rows.size() || !are_rows_of(rows, copy.tables()[i].shape)) {
+      fail(ErrorCode::corrupt, "A copy of a shard brings kept rows that the shard does not have.");
     }
     *table.count = count;
     std::ranges::copy(rows, table.rows.begin());
@@ -103,7 +112,7 @@ void take_whole(MessageReader& reader, const ModelMessage& model, const Head& he
   ShardMemory copy(model.shape, model.slots, lasting);
   take_floats(reader, copy.dense().now);
   for (const TableArea& table : copy.tables()) take_floats(reader, table.floats);
-  if (head.record.kept_pushes > 0) take_kept(reader, copy.kept(head.record.kept_area));
+  if (head.record.kept_pushes > 0) take_kept(reader, copy, head.record.kept_area);
   copy.publish(head.record, &model.work, ledger);
 }
 
@@ -189,7 +198,7 @@ void take_replica(std::span<const std::byte> message, std::span<std::byte> lasti
     take_dense(reader, copy->dense());
     for (const TableArea& table : copy->tables()) take_rows(reader, table);
   }
-  if (head.record.kept_pushes > 0) take_kept(reader, copy->kept(head.record.kept_area));
+  if (head.record.kept_pushes > 0) take_kept(reader, *copy, head.record.kept_area);
   copy->commit(head.record, &model.work, ledger);
 }
 

@@ -1,5 +1,8 @@
 #include "server/wire/model_message.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "base/fail.h"
 #include "server/wire/message_bytes.h"
 
@@ -18,6 +21,17 @@ void check_floats(const ShardShape& shape) {
   };
   take(shape.dense);
   for (const TableShape& table : shape.tables) take(table.floats());
+}
+
+/// Pieces are counted by step * parts + part, which must have room.
+void check_work(const cluster::WorkLeft& work) {
+  const auto is_piece = [&](const cluster::Claim& claim) {
+    return claim.step >= 0 && claim.step < std::numeric_limits<std::int64_t>::max() / work.parts &&
+           claim.part >= 0 && claim.part < work.parts;
+  };
+  if (work.next < 0 || work.parts < 1 || !std::ranges::all_of(work.again, is_piece)) {
+    fail(ErrorCode::corrupt, "A model says that work is left which no training has.");
+  }
 }
 
 /// Counts are checked against the bytes there are, and sizes against what can be, before anything
@@ -80,6 +94,7 @@ ModelMessage take_model_head(MessageReader& reader) {
   model.work.parts = reader.take<std::int64_t>();
   const auto again = reader.take_all<cluster::Claim>(reader.take<std::uint64_t>());
   model.work.again.assign(again.begin(), again.end());
+  check_work(model.work);
   model.shape = take_shape(reader);
   return model;
 }
