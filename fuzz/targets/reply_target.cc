@@ -9,7 +9,7 @@
 namespace cohort::fuzz {
 
 void reply(Bytes input) {
-  const server::WireReply reply = server::read_reply(input);
+  const server::Reply reply = server::read_reply(input);
   std::array<float, 4> place{};
   const std::array<std::uint32_t, 2> rows = {1, 2};
   const server::RowsWanted wanted[] = {{.table = 0, .rows = rows, .values = place, .width = 2}};
