@@ -1,7 +1,7 @@
 // Manifests of checkpoints, and reports of workers, which are manifests too.
 
 #include "base/fail.h"
-#include "checkpoint/manifest.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "targets.h"
 
 namespace cohort::fuzz {
