@@ -1,7 +1,7 @@
 // Manifests of checkpoints, and reports of workers, which are manifests too.
 
 #include "base/fail.h"
-#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/checkpoint.h"
 #include "targets.h"
 
 namespace cohort::fuzz {
