@@ -28,7 +28,8 @@ struct StalenessSummary {
   std::int64_t max = 0;
   std::map<std::int64_t, std::int64_t> histogram;  ///< Pushes by their staleness.
   std::int64_t applied = 0;
-  std::int64_t dropped = 0;     ///< Late, and left out.
+  std::int64_t dropped = 0;     ///< Late, or not finite, and left out.
+  std::int64_t not_finite = 0;  ///< Of those dropped: with a number that is infinite or none.
   std::int64_t duplicates = 0;  ///< Came twice; applied once.
   /// Never came, though later ones did, or others of the servers have it.
   std::int64_t missing = 0;

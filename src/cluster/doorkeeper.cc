@@ -43,12 +43,14 @@ Doorkeeper::~Doorkeeper() {
 }
 
 int Doorkeeper::add_to(std::vector<pollfd>& sockets) const {
-  sockets.push_back({listener_.socket.get(), static_cast<short>(taking_ ? POLLIN : 0), 0});
+  const bool takes = taking_ && !is_full();
+  sockets.push_back({listener_.socket.get(), static_cast<short>(takes ? POLLIN : 0), 0});
   for (const Stranger& stranger : strangers_) {
     sockets.push_back({stranger.socket.get(), POLLIN, 0});
   }
   if (strangers_.empty()) return -1;
-  const auto left = strangers_.front().deadline.remaining();
+  const Stranger& oldest = strangers_.front();
+  const auto left = (is_full() ? oldest.in_a_crowd : oldest.deadline).remaining();
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
 }
 
@@ -64,19 +66,20 @@ std::vector<Doorkeeper::Admitted> Doorkeeper::look() {
     }
   }
   std::erase_if(strangers_, [](const Stranger& stranger) { return stranger.gone; });
+  while (is_full() && strangers_.front().in_a_crowd.passed()) strangers_.pop_front();
   return admitted;
 }
 
 void Doorkeeper::take_new() {
   errno = 0;
-  for (std::size_t count = 0; count < kMostStrangers; ++count) {
+  for (std::size_t count = 0; count < kMostStrangers && !is_full(); ++count) {
     UniqueFd socket = os::accept_from(listener_.socket);
     if (!socket) break;
     if (!os::is_of_this_user(socket)) continue;
-    if (strangers_.size() >= kMostStrangers) strangers_.pop_front();
     strangers_.push_back({.socket = std::move(socket),
                           .accepting = Accepting(pass_.secret, purpose_),
-                          .deadline = Deadline::in(kPatience)});
+                          .deadline = Deadline::in(kPatience),
+                          .in_a_crowd = Deadline::in(kPatienceInACrowd)});
   }
   // With no descriptor left the listener would be readable all the time: a stranger makes room, or
   // nobody new is taken until the owner says that there is some.

@@ -20,14 +20,16 @@ namespace cohort::cluster {
 ///   listener ──▶ strangers (at most 64, at most 10 s each) ──▶ admitted: a socket and its member
 ///
 /// A stranger costs one descriptor and about 200 bytes, for ten seconds at most. Where there are
-/// too many the oldest goes, so that idle ones cannot keep members out. Strangers are dropped
-/// without a word to them; of the first the log says so.
+/// too many the others wait in the kernel, and the oldest goes once it has had two seconds: so a crowd
+/// of members that come at once all get in, and idle ones cannot keep members out. Strangers are
+/// dropped without a word to them; of the first the log says so.
 ///
 /// It has no thread: its owner polls what add_to() names and calls look(). One thread at a time.
 class Doorkeeper {
  public:
   static constexpr std::size_t kMostStrangers = 64;
   static constexpr Duration kPatience = std::chrono::seconds(10);
+  static constexpr Duration kPatienceInACrowd = std::chrono::seconds(2);
 
   /// Listens from here on. Throws Error(io).
   Doorkeeper(const std::string& endpoint, const Pass& pass, Purpose purpose);
@@ -59,11 +61,13 @@ class Doorkeeper {
     UniqueFd socket;
     Accepting accepting;
     Deadline deadline;
+    Deadline in_a_crowd;
     std::string bytes = {};  ///< Of the opening, then of the closing.
     bool answered = false;
     bool gone = false;
   };
 
+  bool is_full() const { return strangers_.size() >= kMostStrangers; }
   void take_new();
   std::optional<Member> move_on(Stranger& stranger);
   void drop(Stranger& stranger, const char* why);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -89,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(Places, DoorTest, ::testing::Values("unix", "tcp"),
 
 TEST_P(DoorTest, LetsInAMemberAndKnowsWhoItIs) {
   const Member self{Member::Role::server, 3, 17};
-  bool done = false;
+  std::atomic<bool> done = false;
   std::jthread member([&] {
     const UniqueFd socket = connect();
     prove(socket, Connecting(pass_.secret, Purpose::calls, self), "the door", soon());
@@ -97,7 +98,7 @@ TEST_P(DoorTest, LetsInAMemberAndKnowsWhoItIs) {
     done = true;
   });
   std::vector<Doorkeeper::Admitted> admitted;
-  admitted = admit_until([&] { return done; });
+  admitted = admit_until([&] { return done.load(); });
   for (auto& more : admit_until([&] { return true; })) admitted.push_back(std::move(more));
   ASSERT_EQ(admitted.size(), 1u);
   EXPECT_EQ(admitted[0].member, self);
@@ -156,16 +157,16 @@ TEST_P(DoorTest, DropsAProofForAnotherPurposeOrMember) {
 
 TEST_P(DoorTest, IdleStrangersKeepNobodyOut) {
   std::vector<UniqueFd> idle;
-  for (std::size_t i = 0; i < 3 * Doorkeeper::kMostStrangers; ++i) {
+  for (std::size_t i = 0; i < Doorkeeper::kMostStrangers + 8; ++i) {
     idle.push_back(connect());
     admit_until([] { return true; });
   }
-  bool done = false;
+  std::atomic<bool> done = false;
   std::jthread member([&] {
     prove(connect(), Connecting(pass_.secret, Purpose::calls, {}), "the door", soon());
     done = true;
   });
-  auto admitted = admit_until([&] { return done; });
+  auto admitted = admit_until([&] { return done.load(); });
   for (auto& more : admit_until([&] { return true; })) admitted.push_back(std::move(more));
   EXPECT_EQ(admitted.size(), 1u);
   std::vector<pollfd> sockets;
@@ -174,6 +175,23 @@ TEST_P(DoorTest, IdleStrangersKeepNobodyOut) {
 }
 
 /// A port or path may be somebody else's by the time a member connects.
+// More than may be strangers at a time: none of them goes for another.
+TEST_P(DoorTest, ACrowdOfMembersAllGetsIn) {
+  std::vector<UniqueFd> members;
+  for (std::size_t i = 0; i < Doorkeeper::kMostStrangers + 8; ++i) members.push_back(connect());
+  admit_until([] { return true; });
+  std::atomic<bool> done = false;
+  std::jthread proving([&] {
+    for (const UniqueFd& socket : members) {
+      prove(socket, Connecting(pass_.secret, Purpose::calls, {}), "the door", soon());
+    }
+    done = true;
+  });
+  auto admitted = admit_until([&] { return done.load(); });
+  for (auto& more : admit_until([&] { return true; })) admitted.push_back(std::move(more));
+  EXPECT_EQ(admitted.size(), members.size());
+}
+
 TEST_P(DoorTest, AMemberTellsNothingToAStrangersDoor) {
   Doorkeeper other(GetParam() == "unix" ? pass_.endpoint_of("unix:other") : "127.0.0.1:0",
                    Pass::draw(), Purpose::calls);

@@ -84,7 +84,7 @@ Accepting::Accepting(const Secret& secret, Purpose purpose) : secret_(secret), p
 
 std::optional<Answer> Accepting::answer(const Opening& opening) {
   if (opening.magic != Opening::kMagic || opening.purpose != purpose_ ||
-      opening.role > Member::Role::server) {
+      opening.role > Member::Role::launcher) {
     return std::nullopt;
   }
   opening_ = opening;

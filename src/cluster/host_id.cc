@@ -24,7 +24,7 @@ std::string host_id() {
 }
 
 std::vector<std::string> hosts_of_ranks(Store& store, int rank, int world, Deadline deadline) {
-  const auto key_of = [](int of) { return "host/" + std::to_string(of); };
+  const auto key_of = [&](int of) { return "host" + store.mark_of_rank(of); };
   store.set(key_of(rank), host_id());
   std::vector<std::string> hosts;
   for (int of = 0; of < world; ++of) hosts.push_back(store.get(key_of(of), deadline));

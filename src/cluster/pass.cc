@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/fail.h"
@@ -10,8 +11,21 @@
 namespace cohort::cluster {
 
 std::string name_of(const Member& member) {
-  return fmt::format("{} {}", member.role == Member::Role::worker ? "worker" : "server",
-                     member.number);
+  switch (member.role) {
+    case Member::Role::worker:
+      return fmt::format("worker {}", member.number);
+    case Member::Role::server:
+      return fmt::format("server {}", member.number);
+    case Member::Role::launcher:
+      return "launcher";
+  }
+  return "nobody";
+}
+
+std::string mark_of(const Member& member) {
+  std::string mark = fmt::format("@{}", name_of(member));
+  std::ranges::replace(mark, ' ', '-');
+  return mark;
 }
 
 Pass Pass::draw() {

@@ -11,7 +11,7 @@ namespace cohort::cluster {
 
 /// Who is at an end of a connection: a task of the run, as it has said and proved (handshake.h).
 struct Member {
-  enum class Role : std::uint32_t { worker, server };
+  enum class Role : std::uint32_t { worker, server, launcher };
 
   Role role = Role::worker;
   std::int32_t number = 0;  ///< Of the worker in its group, or of the server.
@@ -23,8 +23,11 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
-/// "worker 3", "server 0".
+/// "worker 3", "server 0", "launcher".
 std::string name_of(const Member& member);
+
+/// How keys of a store end that this member alone may write: "@worker-3", "@server-0".
+std::string mark_of(const Member& member);
 
 /// What a task needs to meet the others of its run: the secret they share, and the folder of this
 /// host in which they listen. Everything that connects or listens gets it from the store of its run

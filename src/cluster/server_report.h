@@ -18,7 +18,8 @@ struct PushCounts {
   static constexpr std::size_t kStalenessPlaces = 130;
 
   std::uint64_t applied = 0;     ///< In an update, or in the sum that goes into the next.
-  std::uint64_t dropped = 0;     ///< Late, or of a step that diverged or was broken off.
+  std::uint64_t dropped = 0;     ///< Late, not finite, or of a step that diverged or broke off.
+  std::uint64_t not_finite = 0;  ///< Of those dropped: with a number that is none.
   std::uint64_t duplicates = 0;  ///< Came again and were not applied again.
   /// Never came, though later ones did, or others of the servers have it.
   std::uint64_t missing = 0;
@@ -43,6 +44,7 @@ struct PushCounts {
         1;
     applied = other.applied;
     dropped = other.dropped;
+    not_finite = other.not_finite;
     duplicates = other.duplicates;
     missing = other.missing;
     staleness_max = other.staleness_max;
@@ -64,6 +66,7 @@ struct PushCounts {
   void add(const PushCounts& more) {
     applied += more.applied;
     dropped += more.dropped;
+    not_finite += more.not_finite;
     duplicates += more.duplicates;
     missing += more.missing;
     staleness_max = std::max(staleness_max, more.staleness_max);

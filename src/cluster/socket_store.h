@@ -39,7 +39,7 @@ namespace cohort::cluster {
 /// by its old id and dropped. So a timeout of get() leaves the connection usable; one while a
 /// request is being sent does not, since half of a request cannot be taken back.
 ///
-/// What the server refuses (adding to a text) is an answer. A client whose bytes cannot be
+/// What the server refuses (adding to a text, a key with the mark of another) is an answer. A client whose bytes cannot be
 /// messages, or that asks on and on without reading, is dropped, with a line in the log. What a
 /// client has given and nobody has taken is let go of when its connection ends, or when it has given
 /// many more pieces since. Nothing is encrypted.
@@ -148,9 +148,9 @@ class StoreServer {
 class SocketStore : public Store {
  public:
   /// Tries to connect until the deadline, because the server may start later. `self` is who this
-  /// process is in the run.
+  /// process is in the run: a worker or a server writes no key with the mark of another.
   SocketStore(const std::string& endpoint, const Pass& pass, Deadline connect,
-              const Member& self = {});
+              const Member& self = {.role = Member::Role::launcher});
 
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, Deadline deadline) override;

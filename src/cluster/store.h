@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/deadline.h"
 #include "base/unique_fd.h"
@@ -58,6 +59,14 @@ class Store {
   /// Waits until somebody has given it, and maps it. Throws as get() and SharedMemory::adopt() do.
   virtual os::SharedMemory take(const std::string& key, os::SharedMemory::Pages pages,
                                 Deadline deadline) = 0;
+
+  /// How keys end that the worker of this rank alone may write, "@worker-3": who serves the store
+  /// refuses them of anybody else. (A rank is a worker's place in the group that this store is for,
+  /// and the mark has its number in the run.) Keys without a mark, counters and decisions, are
+  /// everybody's. A server's mark is mark_of().
+  virtual std::string mark_of_rank(int rank) const {
+    return mark_of({.role = Member::Role::worker, .number = rank});
+  }
 
   /// With which tasks of this run connect to each other.
   virtual const Pass& pass() = 0;
@@ -123,8 +132,14 @@ class PrefixStore : public Store {
   /// `abandoned`, which may be empty, says that the group is over, because one of it was lost: it
   /// is asked every 50 ms by who waits, and once it returns true the wait throws Error(peer_lost)
   /// instead of waiting for a key that nobody will set.
-  PrefixStore(Store& store, std::string prefix, std::function<bool()> abandoned = {})
-      : store_(store), prefix_(std::move(prefix)), abandoned_(std::move(abandoned)) {}
+  ///
+  /// `ranks` says which rank of the store each rank of the part is; empty where they are the same.
+  PrefixStore(Store& store, std::string prefix, std::function<bool()> abandoned = {},
+              std::vector<int> ranks = {})
+      : store_(store),
+        prefix_(std::move(prefix)),
+        abandoned_(std::move(abandoned)),
+        ranks_(std::move(ranks)) {}
 
   void set(const std::string& key, const std::string& value) override {
     store_.set(prefix_ + key, value);
@@ -141,6 +156,9 @@ class PrefixStore : public Store {
   }
   os::SharedMemory take(const std::string& key, os::SharedMemory::Pages pages,
                         Deadline deadline) override;
+  std::string mark_of_rank(int rank) const override {
+    return store_.mark_of_rank(ranks_.empty() ? rank : ranks_.at(static_cast<std::size_t>(rank)));
+  }
   const Pass& pass() override { return store_.pass(); }
 
  private:
@@ -151,6 +169,7 @@ class PrefixStore : public Store {
   Store& store_;
   std::string prefix_;
   std::function<bool()> abandoned_;
+  std::vector<int> ranks_;
 };
 
 /// A store for all hosts whose memory is handed over by another one, of this host. Both must outlive
@@ -176,6 +195,7 @@ class HostStore : public Store {
                         Deadline deadline) override {
     return host_.take(key, pages, deadline);
   }
+  std::string mark_of_rank(int rank) const override { return all_.mark_of_rank(rank); }
   const Pass& pass() override { return all_.pass(); }
 
  private:

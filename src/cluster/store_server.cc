@@ -30,6 +30,14 @@ std::int64_t parse_amount(const std::string& text) {
   fail(ErrorCode::invalid, "\"{}\" is not a number to add to a counter.", excerpt(text));
 }
 
+/// A key with a mark is of the one it names. The launcher speaks for all.
+void check_writer(const Member& writer, const std::string& key) {
+  const auto mark = key.rfind('@');
+  if (mark == std::string::npos || writer.role == Member::Role::launcher) return;
+  if (key.substr(mark) == mark_of(writer)) return;
+  fail(ErrorCode::invalid, "{} may not write \"{}\"", name_of(writer), excerpt(key));
+}
+
 }  // namespace
 
 StoreServer::StoreServer(const Pass& pass)
@@ -124,6 +132,8 @@ void StoreServer::handle(Client& client, StoreMessage request) {
 }
 
 std::string StoreServer::apply(Client& client, const StoreMessage& request) {
+  // A descriptor is taken from its queue even where what came with it is refused.
+  if (request.kind != StoreMessage::Kind::give) check_writer(client.member, request.key);
   switch (request.kind) {
     case StoreMessage::Kind::add:
       return std::to_string(values_.add(request.key, parse_amount(request.value)));
@@ -141,15 +151,19 @@ std::string StoreServer::apply(Client& client, const StoreMessage& request) {
 }
 
 void StoreServer::take_given(Client& client, const StoreMessage& request) {
+  UniqueFd descriptor;
+  if (!client.descriptors.empty()) {
+    descriptor = std::move(client.descriptors.front());
+    client.descriptors.erase(client.descriptors.begin());
+  }
+  check_writer(client.member, request.key);
   const auto blank = request.value.find(' ');
   const auto bytes = parse_integer(request.value.substr(0, blank), 1);
   const auto takers = parse_integer(
       blank == std::string::npos ? "" : request.value.substr(blank + 1), 0, kAnyTakers);
-  if (client.descriptors.empty() || !bytes || !takers) {
+  if (!descriptor || !bytes || !takers) {
     fail(ErrorCode::invalid, "\"{}\" is not memory to be handed over.", excerpt(request.value));
   }
-  UniqueFd descriptor = std::move(client.descriptors.front());
-  client.descriptors.erase(client.descriptors.begin());
   values_.give(request.key, {std::move(descriptor), static_cast<std::size_t>(*bytes)},
                static_cast<int>(*takers));
   client.gave.push_back(request.key);

@@ -367,6 +367,51 @@ TEST(StoreServer, RefusesATakenPort) {
   EXPECT_THAT(error.what(), HasSubstr(server.endpoint()));
 }
 
+// Also where the key is of memory; the descriptor that came with what was refused is not taken for
+// the next.
+TEST(StoreServer, AKeyWithAMarkIsWrittenByWhomItNames) {
+  StoreServer server(Pass::draw());
+  server.start();
+  const auto connect = [&](const Member& self) {
+    return SocketStore(server.endpoint(), server.pass(), soon(), self);
+  };
+  SocketStore one = connect({.role = Member::Role::worker, .number = 1});
+  SocketStore other = connect({.role = Member::Role::worker, .number = 11});
+  SocketStore of_server = connect({.role = Member::Role::server, .number = 1});
+  const std::string key = "address" + one.mark_of_rank(1);
+  const auto memory = os::SharedMemory::create(4096);
+  for (SocketStore* stranger : {&other, &of_server}) {
+    const auto refused = [&](auto&& write) {
+      const Error error = error_of(write);
+      EXPECT_EQ(error.code(), ErrorCode::invalid);
+      EXPECT_THAT(error.what(), HasSubstr("may not write \"address@worker-1\""));
+    };
+    refused([&] { stranger->set(key, "elsewhere"); });
+    refused([&] { stranger->set_once(key, "elsewhere"); });
+    refused([&] { stranger->add(key, 1); });
+    refused([&] { stranger->give(key, memory, 1); });
+  }
+  auto others = os::SharedMemory::create(4096);
+  others.data()[0] = std::byte{7};
+  other.give("mine" + one.mark_of_rank(11), others, 1);
+  EXPECT_EQ(one.take("mine@worker-11", os::SharedMemory::Pages::on_use, soon()).data()[0],
+            std::byte{7});
+  one.set(key, "here");
+  EXPECT_EQ(other.get(key, soon()), "here");
+  connect({.role = Member::Role::launcher}).set("report" + one.mark_of_rank(1), "all know");
+}
+
+// A rank of a group is another worker of the run, also in a group of that group.
+TEST(PrefixStoreTest, MarksAreOfTheWorkerAndNotOfItsRank) {
+  MemoryStore all;
+  PrefixStore group(all, "group/2/", nullptr, {4, 0, 7});
+  PrefixStore part(group, "part/", nullptr, {2, 1});
+  PrefixStore same(part, "same/");
+  EXPECT_EQ(group.mark_of_rank(0), "@worker-4");
+  EXPECT_EQ(part.mark_of_rank(0), "@worker-7");
+  EXPECT_EQ(same.mark_of_rank(1), "@worker-0");
+}
+
 TEST(PrefixStoreTest, KeepsGroupsApart) {
   MemoryStore all;
   PrefixStore first(all, "1/");

@@ -211,8 +211,10 @@ bool Groups::start_servers(const cluster::View& view) {
   }
   try {
     for (; servers_started_ < static_cast<int>(control_.servers().size()); ++servers_started_) {
-      tasks_.start(
-          {.servers = {servers_started_}, .world = view.world(), .generation = view.generation});
+      tasks_.start({.servers = {servers_started_},
+                    .world = view.world(),
+                    .served = view.workers,
+                    .generation = view.generation});
     }
   } catch (const Error& error) {
     log_warn("{}", error.what());

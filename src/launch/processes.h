@@ -27,9 +27,10 @@ struct ProcessPlan {
   std::vector<int> ranks = {};    ///< Numbers of workers; empty: the process is a server.
   std::vector<int> servers = {};  ///< Numbers of servers.
   int world = 1;  ///< Workers of the group; of one that can change groups, of the first.
-  std::int64_t generation = 1;  ///< The group a worker waits for first, or a server serves.
-  bool remote = false;          ///< Other ranks have launchers of their own.
-  std::string failpoints = {};  ///< See set_failpoints.
+  std::vector<int> served = {};  ///< Of a server: its workers, by rank; empty: the first `world`.
+  std::int64_t generation = 1;   ///< The group a worker waits for first, or a server serves.
+  bool remote = false;           ///< Other ranks have launchers of their own.
+  std::string failpoints = {};   ///< See set_failpoints.
   LocalPlace place = {};  ///< Of the process among those of its host; found out where `remote`.
 };
 

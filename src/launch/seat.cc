@@ -36,10 +36,11 @@ class LonelyEngine : public transport::Engine {
 }  // namespace
 
 std::unique_ptr<cluster::Store> group_store(cluster::Store& store, const ControlBlock& control,
-                                            std::int64_t generation) {
+                                            const cluster::View& view) {
   return std::make_unique<cluster::PrefixStore>(
-      store, fmt::format("group/{}/", generation),
-      [&control, generation] { return control.is_broken(generation); });
+      store, fmt::format("group/{}/", view.generation),
+      [&control, generation = view.generation] { return control.is_broken(generation); },
+      view.workers);
 }
 
 cluster::View RegroupingSeat::first() {
@@ -72,7 +73,7 @@ cluster::View RegroupingSeat::wait_for(std::int64_t generation) {
 Seat::Group RegroupingSeat::join(const cluster::View& view, Deadline deadline) {
   card_.awaited_generation.store(0);
   Group group;
-  group.store = group_store(store_, control_, view.generation);
+  group.store = group_store(store_, control_, view);
   group.watched = true;
   if (view.world() == 1) {
     group.engine = std::make_unique<LonelyEngine>();
@@ -103,7 +104,7 @@ cluster::View OnlySeat::next(std::int64_t after, std::int64_t) {
 
 Seat::Group OnlySeat::join(const cluster::View& view, Deadline) {
   Group group;
-  group.store = group_store(store_, control_, view.generation);
+  group.store = group_store(store_, control_, view);
   group.engine = std::move(engine_);
   group.watched = options_.watched;
   return group;

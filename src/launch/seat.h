@@ -53,7 +53,7 @@ class Seat {
 /// begin with "group/<generation>/"). Waiting there ends when the group is broken. Both arguments
 /// outlive it.
 std::unique_ptr<cluster::Store> group_store(cluster::Store& store, const ControlBlock& control,
-                                            std::int64_t generation);
+                                            const cluster::View& view);
 
 /// A worker whose launcher forms groups: it is told of them by the control channel, and tells in
 /// its card when it waits for one. All that is given outlives it.

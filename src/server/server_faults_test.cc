@@ -148,6 +148,32 @@ TEST(ServerFaults, ARequestMadeAgainGetsTheSameReplyAndDoesNothingTwice) {
   EXPECT_EQ(result.counts.duplicates, 0U);
 }
 
+// By memory and by gRPC: what worker 1 pushes is left out, with its name, and worker 0 trains on.
+TEST(ServerFaults, APushThatIsNotFiniteIsNobodyElsesHarm) {
+  for (const bool memory : {false, true}) {
+    RunningServer server(2, ShardRules::Consistency::async);
+    server.start();
+    ServerClient good(server.client(0, memory), server.store);
+    ServerClient bad(server.client(1, memory), server.store);
+    good.initialise(model_of(std::vector<float>(kDense, 10)));
+    Exchange exchange;
+    exchange.push = exchange.pull = true;
+    exchange.lr = 1;
+    std::ranges::fill(bad.outgoing(), 1.0F);
+    bad.outgoing().back() = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_TRUE(bad.exchange(exchange).dropped);
+    EXPECT_THAT(bad.incoming(), Each(10.0F));
+    std::ranges::fill(good.outgoing(), 2.0F);
+    EXPECT_FALSE(good.exchange(exchange).dropped);
+    EXPECT_THAT(good.incoming(), Each(8.0F));
+    bad.close();
+    good.close();
+    const cluster::ServerReport result = server.result.get();
+    EXPECT_EQ(result.counts.not_finite, 1U);
+    EXPECT_EQ(result.counts.applied, 1U);
+  }
+}
+
 TEST(ServerFaults, AnOldRequestThatComesOnceMoreGetsNoWork) {
   RunningServer server(1, ShardRules::Consistency::async);
   server.options.board = cluster::WorkBoard::Options{.end_step = 10};

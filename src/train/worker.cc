@@ -119,11 +119,12 @@ class Worker {
                       const std::filesystem::path& chiefs) {
     if (view.world() == 1) return;
     const int rank = view.rank_of(life_.worker).value();
-    if (rank == 0) return store.set("start", chiefs.string());
+    const std::string key = "start" + store.mark_of_rank(0);
+    if (rank == 0) return store.set(key, chiefs.string());
     if (state_) return;
     std::optional<Timeout::Longer> longer;
     if (seat_.has_next()) longer.emplace(life_.timeout, kLongestWork);
-    const std::string from = store.get("start", life_.timeout.deadline());
+    const std::string from = store.get(key, life_.timeout.deadline());
     if (from.empty()) return;
     state_ = part_from_disk(life_.run, {.rank = rank, .world = view.world()}, from);
     from_disk_ = true;

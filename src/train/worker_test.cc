@@ -35,8 +35,7 @@ class LaterSeat : public launch::Seat {
     return {.generation = after + 1};
   }
   Group join(const cluster::View& view, Deadline) override {
-    return {.store = launch::group_store(store_, control_, view.generation),
-            .engine = std::move(engine_)};
+    return {.store = launch::group_store(store_, control_, view), .engine = std::move(engine_)};
   }
 
  private:

@@ -47,7 +47,7 @@ void come_together(PeerBoxes& boxes, cluster::Store& store, const MeetingOptions
       give_up_on(static_cast<int>(lost.value_or(0)));
     }
     if (const auto lost = boxes.attendance().lost_peer()) {
-      store.set(lost_key(options), std::to_string(*lost));
+      store.set_once(lost_key(options), std::to_string(*lost));
       store.add(options.key, kGivenUp);
       give_up_on(*lost);
     }

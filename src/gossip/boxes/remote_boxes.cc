@@ -5,8 +5,8 @@
 namespace cohort::gossip {
 namespace {
 
-std::string key_of(int rank) {
-  return "gossip/address/" + std::to_string(rank);
+std::string key_of(const cluster::Store& store, int rank) {
+  return "gossip/address" + store.mark_of_rank(rank);
 }
 
 /// Threads: the worker's own calls everything public; threads of the RpcServer call handle(), which
@@ -26,20 +26,21 @@ class RemoteBoxes : public PeerBoxes, private Attendance {
             std::in_place, engine.address().empty() ? "unix" : engine.address() + ":0",
             store.pass(), [this](std::unique_ptr<rpc::RpcCall> call) { handle(std::move(call)); },
             rpc::RpcOptions{.max_message_bytes = options.message_bytes + sizeof(RemoteHeader)}) {
-    store.set(key_of(engine.rank()), server_->address());
+    store.set(key_of(store, engine.rank()), server_->address());
     const auto deadline = options.timeout.deadline();
     for (const int peer : targets_of(options.topology, engine.rank(), engine.world())) {
-      outgoing_.try_emplace(peer, OutgoingBox::Options{.from = engine.rank(),
-                                                       .to = peer,
-                                                       .address = store.get(key_of(peer), deadline),
-                                                       .pass = store.pass(),
-                                                       .message_bytes = options.message_bytes,
-                                                       .timeout = options.timeout.usual()});
+      outgoing_.try_emplace(
+          peer, OutgoingBox::Options{.from = engine.rank(),
+                                     .to = peer,
+                                     .address = store.get(key_of(store, peer), deadline),
+                                     .pass = store.pass(),
+                                     .message_bytes = options.message_bytes,
+                                     .timeout = options.timeout.usual()});
     }
     if (engine.rank() == 0) {
       claims_ = make_counted_claims(counter_, 0);
     } else {
-      claims_ = make_remote_claims({.address = store.get(key_of(0), deadline),
+      claims_ = make_remote_claims({.address = store.get(key_of(store, 0), deadline),
                                     .pass = store.pass(),
                                     .rank = engine.rank(),
                                     .work = options.claims.work,

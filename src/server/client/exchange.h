@@ -28,7 +28,7 @@ struct ExchangeReply {
   double loss = 0;              ///< sync: the sum of all workers' losses.
   bool stop = false;            ///< Somebody was asked to stop.
   bool save = false;            ///< Somebody who has pushed wants a checkpoint of it.
-  int diverged_rank = -1;       ///< sync: a worker whose loss is not finite; nothing applied.
+  int diverged_rank = -1;       ///< sync: a worker whose loss, or push to a server, is not finite.
   double square_sum = 0;        ///< Over all shards.
   std::uint64_t staleness = 0;  ///< The largest of the shards'.
   bool dropped = false;         ///< By at least one shard.

@@ -81,7 +81,8 @@ class MemoryLink : public ServerLink {
 
   std::uint64_t give(const os::SharedMemory& memory) {
     const std::uint64_t number = next_memory_number();
-    options_.store.give(memory_key(options_.worker, options_.server, number), memory, 1);
+    options_.store.give(memory_key(options_.store, options_.worker, options_.server, number),
+                        memory, 1);
     return number;
   }
 

@@ -173,7 +173,8 @@ std::uint64_t ServerClient::State::memory_for_model(int server, ServerState& sta
     const std::size_t count = std::max<std::size_t>(look(state).model_floats, 1);
     state.model_memory = os::SharedMemory::create(count * sizeof(float));
     state.model_number = next_memory_number();
-    store.give(memory_key(options.worker, server, state.model_number), state.model_memory, 1);
+    store.give(memory_key(store, options.worker, server, state.model_number), state.model_memory,
+               1);
   }
   return state.model_number;
 }

@@ -19,8 +19,8 @@ using TakeMemory = std::function<os::SharedMemory(std::uint64_t number)>;
 /// visit.
 class MemoryDoor::Guest : public Visit {
  public:
-  Guest(DoorSlot& slot, ServerDesk& desk, TakeMemory take)
-      : slot_(slot), desk_(desk), take_memory_(std::move(take)) {}
+  Guest(int worker, DoorSlot& slot, ServerDesk& desk, TakeMemory take)
+      : worker_(worker), slot_(slot), desk_(desk), take_memory_(std::move(take)) {}
 
   /// Sizes are checked against what was mapped, since they come from another process.
   void greet(const Hello& hello) {
@@ -51,6 +51,8 @@ class MemoryDoor::Guest : public Visit {
       take_request();
     } catch (const Error& error) {
       refuse(error);
+    } catch (const std::bad_alloc&) {
+      refuse(no_memory());
     }
   }
 
@@ -77,10 +79,11 @@ class MemoryDoor::Guest : public Visit {
   }
 
   Request next_request() const {
-    if (slot_.request_bytes > side_.size() / 2) {
+    const std::size_t bytes = slot_.request_bytes;  // Read once: the worker may write it again.
+    if (bytes > side_.size() / 2) {
       fail(ErrorCode::corrupt, "a request is longer than the memory it is in");
     }
-    return read_request({side_.data(), slot_.request_bytes});
+    return read_request({side_.data(), bytes});
   }
 
   /// What cannot be read needs none to be refused.
@@ -102,6 +105,9 @@ class MemoryDoor::Guest : public Visit {
     pulls_ = header.pull;
     row_floats_ = 0;
     encoded_.clear();
+    if (header.worker != worker_) {
+      fail(ErrorCode::invalid, "worker {} speaks as worker {}", worker_, header.worker);
+    }
     desk_.check_generation(header);
     if (leaves(request)) {
       desk_.leave(header.worker, work_left_by(request.kind));
@@ -147,6 +153,7 @@ class MemoryDoor::Guest : public Visit {
     aside_.clear();
   }
 
+  const int worker_;
   DoorSlot& slot_;
   ServerDesk& desk_;
   const TakeMemory take_memory_;
@@ -172,7 +179,7 @@ MemoryDoor::MemoryDoor(int workers, int server, ServerDesk& desk, cluster::Store
       guests_(static_cast<std::size_t>(workers)) {}
 
 os::SharedMemory MemoryDoor::take_memory(int worker, std::uint64_t number) {
-  return store_.take(memory_key(worker, server_, number), os::SharedMemory::Pages::reserved,
+  return store_.take(memory_key(store_, worker, server_, number), os::SharedMemory::Pages::reserved,
                      Deadline::in(kHandOver));
 }
 
@@ -188,7 +195,7 @@ void MemoryDoor::greet(int worker, const Hello& hello) {
   auto& guest = guests_[static_cast<std::size_t>(worker)];
   if (!guest) {
     guest = std::make_unique<Guest>(
-        door_.slot(worker), desk_,
+        worker, door_.slot(worker), desk_,
         [this, worker](std::uint64_t number) { return take_memory(worker, number); });
   }
   guest->greet(hello);

@@ -38,11 +38,12 @@ class Neighbour {
     side_ = std::move(fresh);
   }
 
-  void push(float dense, std::vector<std::uint32_t> rows, std::vector<float> values) {
+  /// `as` is the worker it says it is; -1: itself.
+  void push(float dense, std::vector<std::uint32_t> rows, std::vector<float> values, int as = -1) {
     auto* floats = reinterpret_cast<float*>(floats_.data());
     floats[0] = floats[1] = dense;
     Request request;
-    request.header.worker = worker_;
+    request.header.worker = as < 0 ? worker_ : as;
     request.header.push = true;
     request.header.lr = 1;
     request.header.sequence = ++sequence_;
@@ -55,12 +56,17 @@ class Neighbour {
     door_.take_all();
   }
 
+  /// Throws what the server has refused.
+  void read_answer() const {
+    read_reply(std::span(side_.data(), side_.size()).subspan(side_.size() / 2, slot_.reply_bytes));
+  }
+
   bool is_answered() const { return slot_.answered.load() == slot_.posted.load(); }
 
  private:
   std::uint64_t give(const os::SharedMemory& memory) {
     const std::uint64_t number = next_memory_number();
-    store_.give(memory_key(worker_, 0, number), memory, 1);
+    store_.give(memory_key(store_, worker_, 0, number), memory, 1);
     return number;
   }
 
@@ -104,6 +110,21 @@ struct Quorum {
   ServerDesk desk;
   MemoryDoor door;
 };
+
+TEST(MemoryDoor, NobodySpeaksForAnother) {
+  Quorum server;
+  Neighbour first(0, server.door, server.store), second(1, server.door, server.store);
+  second.push(1, {0}, {1}, 0);
+  ASSERT_TRUE(second.is_answered());
+  try {
+    second.read_answer();
+    ADD_FAILURE() << "worker 1 has pushed as worker 0";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("worker 1 speaks as worker 0"));
+  }
+  first.push(1, {0}, {1});
+  EXPECT_FALSE(first.is_answered()) << "the round had a push of worker 0 already";
+}
 
 TEST(MemoryDoor, RowsOfAPushThatWaitsStayWhenItsWorkerGreetsAgain) {
   Quorum server;

@@ -46,10 +46,6 @@ std::span<const float> as_floats(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-Error no_memory() {
-  return Error(ErrorCode::no_space, "the server has no memory left for this request");
-}
-
 /// Nobody speaks for another: a worker's requests are its own, and what servers say to each other
 /// comes from servers, all of the group that the caller has proved to be of.
 void check_caller(const cluster::Member& caller, const Request& request) {

@@ -19,6 +19,11 @@
 
 namespace cohort::server {
 
+/// What a request is answered with that the process has no room for.
+inline Error no_memory() {
+  return Error(ErrorCode::no_space, "the server has no memory left for this request");
+}
+
 /// A server's two doors: the ways on which requests come to its desk and replies go back.
 ///
 ///   worker of this host ── shared memory ──► MemoryDoor ─┐

@@ -62,6 +62,7 @@ class PushLedger {
   void record_duplicate() { ++counts_.duplicates; }
   void record_applied(std::uint64_t staleness);
   void record_dropped(std::uint64_t staleness);
+  void record_not_finite() { ++counts_.not_finite; }
 
   const cluster::PushCounts& counts() const { return counts_; }
   /// What the memory shall have.

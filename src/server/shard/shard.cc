@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/finite.h"
+#include "base/log.h"
 #include "server/shard/shard_rules.h"
 #include "server/shard/shard_state.h"
 
@@ -20,6 +22,12 @@ std::array<KeptArea, 2> kept_areas(const ShardMemory& memory, const ShardRules& 
 ShardMemory own_memory(const ShardRules& rules, const ShardShape& shape) {
   check_shape(shape);
   return ShardMemory(shape, optimizer::make_optimizer(rules.optimizer)->slots().size(), {});
+}
+
+bool is_finite(const Request& push) {
+  return all_finite(push.dense) && std::ranges::all_of(push.rows, [](const RowsPushed& rows) {
+           return all_finite(rows.values);
+         });
 }
 
 }  // namespace
@@ -144,25 +152,50 @@ void Shard::State::take_push(Request&& request) {
   }
   ledger_.accept(header);
   const std::uint64_t staleness = version_ - header.version;
+  const bool finite = is_finite(request);
+  if (!finite) tell_not_finite(header);
+  if (!finite && !sync()) return take_not_finite(request, staleness);
   const bool waits = rules_.late_waits && !rules_.drop_late;
   const bool quorum = rules_.consistency == ShardRules::Consistency::quorum;
   if (quorum && (header.is_again() || (staleness > 0 && !waits))) {
     return take_late(request, staleness);
   }
   newest_lr_ = header.lr;
-  worker(header.worker).waiting.emplace(std::move(request), staleness);
+  worker(header.worker).waiting.emplace(std::move(request), staleness).finite = finite;
+}
+
+/// Once for each worker: who sends one often sends many.
+void Shard::State::tell_not_finite(const RequestHeader& push) {
+  ledger_.record_not_finite();
+  if (std::exchange(worker(push.worker).told_not_finite, true)) return;
+  log_warn("worker {} pushed numbers that are not finite; its push {} is left out", push.worker,
+           push.sequence);
+}
+
+/// One worker's accident is not everybody's: nothing of it comes into this part of the model.
+void Shard::State::take_not_finite(const Request& push, std::uint64_t staleness) {
+  ShardWorker& from = worker(push.header.worker);
+  from.last_reply = {.staleness = staleness, .dropped = true};
+  drop(push, staleness);
+  answer_at_once(push, from.last_reply);
+}
+
+/// The work is done, though nothing comes of it. A push of this group leaves its worker free to go
+/// on, so that no round waits for it before the next update.
+void Shard::State::drop(const Request& push, std::uint64_t staleness) {
+  ledger_.record_dropped(staleness);
+  ledger_.settle_dropped(push.header);
+  if (!push.header.is_again()) worker(push.header.worker).was_dropped = true;
+  commit_push(push);
 }
 
 /// Kept for the next update, or dropped; either way its worker goes on at once.
 void Shard::State::take_late(const Request& request, std::uint64_t staleness) {
   ShardWorker& from = worker(request.header.worker);
-  const bool drop = rules_.drop_late && staleness > 0;
-  from.last_reply = {.staleness = staleness, .applied = !drop, .dropped = drop};
-  if (drop) {
-    ledger_.record_dropped(staleness);
-    ledger_.settle_dropped(request.header);
-    if (!request.header.is_again()) from.was_dropped = true;
-    commit_push(request);
+  const bool dropped = rules_.drop_late && staleness > 0;
+  from.last_reply = {.staleness = staleness, .applied = !dropped, .dropped = dropped};
+  if (dropped) {
+    drop(request, staleness);
   } else {
     newest_lr_ = request.header.lr;
     keep_for_next(request, staleness);

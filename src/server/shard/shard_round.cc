@@ -59,7 +59,7 @@ bool Shard::State::apply_is_complete() {
 }
 
 /// Of everything that waits: an update; or, in sync, a sum that is held, or nothing at all where a
-/// loss is not finite.
+/// loss or a push is not finite.
 void Shard::State::run_round() {
   std::vector<WaitingRequest> round = take_waiting();
   ReplyHeader reply = count_votes(round);
@@ -196,7 +196,8 @@ ReplyHeader Shard::State::count_votes(std::span<const WaitingRequest> round) con
     reply.loss += header.loss;
     reply.stop |= header.stop;
     reply.save |= header.save;
-    if (!std::isfinite(header.loss) && reply.diverged_rank < 0) reply.diverged_rank = header.worker;
+    const bool finite = push.finite && std::isfinite(header.loss);
+    if (!finite && reply.diverged_rank < 0) reply.diverged_rank = header.worker;
   }
   return reply;
 }

@@ -20,6 +20,7 @@ struct WaitingRequest {
   std::uint64_t staleness = 0;
   std::optional<Clock::time_point> since = {};  ///< Once it has to wait at all.
   double held_seconds = 0;                      ///< Until its round was made.
+  bool finite = true;                           ///< What it pushes.
   bool has_copy = false;  ///< The update itself wrote the parameters to pull_into.
   ReplyHeader reply = {};
 };
@@ -28,8 +29,9 @@ struct WaitingRequest {
 struct ShardWorker {
   bool active = true;  ///< Neither finished nor left: others may have to wait for it.
   std::optional<WaitingRequest> waiting = {};
-  bool was_dropped = false;     ///< Since the last update.
-  ReplyHeader last_reply = {};  ///< To its newest push or apply, in case it gets lost.
+  bool was_dropped = false;      ///< Since the last update.
+  bool told_not_finite = false;  ///< That it pushes such numbers.
+  ReplyHeader last_reply = {};   ///< To its newest push or apply, in case it gets lost.
 };
 
 /// A sync round that is kept until its workers say `apply`.
@@ -80,6 +82,9 @@ struct Shard::State {
   void take(Request&& request);
   void take_push(Request&& request);
   void take_late(const Request& request, std::uint64_t staleness);
+  void take_not_finite(const Request& push, std::uint64_t staleness);
+  void tell_not_finite(const RequestHeader& push);
+  void drop(const Request& push, std::uint64_t staleness);
   void keep_for_next(const Request& push, std::uint64_t staleness);
   void commit_push(const Request& push);
   void take_apply(Request&& request);

@@ -109,6 +109,16 @@ TEST(ShardTables, AreHeldLikeDenseGradients) {
   EXPECT_THAT(all_rows(shard), ElementsAre(0, 1, 10, 11, 17, 21, 30, 31));
 }
 
+TEST(ShardTables, LeaveOutRowsThatAreNotFinite) {
+  FourRows shard(rules_of(Consistency::async, 2));
+  Call call(push_and_pull(1, 1));
+  call.rows = {
+      {.table = 0, .rows = {11, 13}, .values = {1, 1, 3, std::numeric_limits<float>::infinity()}}};
+  call.submit(shard);
+  EXPECT_TRUE(call.reply->dropped);
+  EXPECT_THAT(all_rows(shard), ElementsAre(0, 1, 10, 11, 20, 21, 30, 31));
+}
+
 TEST(ShardTables, RefuseRowsThatAreNotTheirs) {
   struct Bad {
     const char* why;

@@ -129,6 +129,64 @@ TEST(Shard, SyncAppliesNothingWhenALossIsNotFinite) {
   EXPECT_EQ(server.shard.counts().dropped, 3u);
 }
 
+TEST(Shard, SyncAppliesNothingWhenAPushIsNotFinite) {
+  for (const float none :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    TwoFloats server(rules_of(Consistency::sync, 2));
+    Call good(push_and_pull(0, 1), {1, 1});
+    Call bad(push_and_pull(1, 1), {1, none});
+    bad.submit(server.shard);
+    good.submit(server.shard);
+    for (const Call* call : {&good, &bad}) {
+      ASSERT_TRUE(call->reply);
+      EXPECT_EQ(call->reply->diverged_rank, 1);
+      EXPECT_FALSE(call->reply->applied);
+      EXPECT_THAT(call->pulled, ElementsAre(0, 10));
+    }
+    EXPECT_EQ(server.shard.counts().not_finite, 1u);
+    EXPECT_EQ(server.shard.counts().applied, 0u);
+  }
+}
+
+// Nothing of it comes into the model, of other workers everything does, and its worker goes on.
+TEST(Shard, AsyncLeavesOutAPushThatIsNotFinite) {
+  TwoFloats server(rules_of(Consistency::async, 2));
+  Call bad(push_and_pull(1, 1), {std::numeric_limits<float>::infinity(), 1});
+  bad.submit(server.shard);
+  ASSERT_TRUE(bad.reply);
+  EXPECT_TRUE(bad.reply->dropped);
+  EXPECT_FALSE(bad.reply->applied);
+  EXPECT_THAT(bad.pulled, ElementsAre(0, 10));
+  Call again(push_and_pull(1, 1), {std::numeric_limits<float>::infinity(), 1});
+  again.submit(server.shard);
+  EXPECT_TRUE(again.reply->duplicate);
+  Call good(push_and_pull(0, 1), {1, 1});
+  Call next(push_and_pull(1, 2), {2, 2});
+  good.submit(server.shard);
+  next.submit(server.shard);
+  EXPECT_THAT(server.shard.dense(), ElementsAre(-3, 7));
+  EXPECT_EQ(server.shard.counts().not_finite, 1u);
+  EXPECT_EQ(server.shard.counts().dropped, 1u);
+  EXPECT_EQ(server.shard.counts().applied, 2u);
+}
+
+// Not even where everybody's push is waited for.
+TEST(Shard, AQuorumDoesNotWaitForWhomItHasRefused) {
+  ShardRules rules = rules_of(Consistency::quorum, 2);
+  rules.quorum = 2;
+  TwoFloats server(rules);
+  Call good(push_and_pull(0, 1), {2, 2});
+  good.submit(server.shard);
+  EXPECT_TRUE(good.waits());
+  Call bad(push_and_pull(1, 1), {std::numeric_limits<float>::quiet_NaN(), 1});
+  bad.submit(server.shard);
+  ASSERT_TRUE(bad.reply && good.reply);
+  EXPECT_TRUE(bad.reply->dropped);
+  EXPECT_TRUE(good.reply->applied);
+  EXPECT_TRUE(std::isfinite(server.shard.dense()[0]));
+  EXPECT_LT(server.shard.dense()[1], 10);
+}
+
 TEST(Shard, AsyncAppliesAtOnceAndWeighsStaleness) {
   ShardRules rules = rules_of(Consistency::async, 2);
   rules.weight = ShardRules::Weight::inverse;

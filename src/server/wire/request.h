@@ -112,20 +112,21 @@ inline RequestHeader header_from(std::int64_t generation, int worker) {
 /// What a server answers, whatever else the reply brings. Plain data, like RequestHeader. Fields
 /// that a request does not ask for stay as they are here.
 struct ReplyHeader {
-  std::uint64_t version = 0;        ///< Of the parameters that were pulled.
-  std::uint64_t staleness = 0;      ///< Updates others made since the worker's last pull.
-  bool applied = false;             ///< The push went into an update, or will go into the next.
-  bool dropped = false;             ///< It was late and left out.
-  bool duplicate = false;           ///< It had come before; it was not applied again.
-  bool stop = false;                ///< Somebody was asked to stop.
-  bool save = false;                ///< sync: somebody wants a checkpoint.
-  std::int32_t diverged_rank = -1;  ///< sync: a worker whose loss is not finite; nothing applied.
-  double loss = 0;                  ///< sync: the sum of all workers' losses.
-  double square_sum = 0;            ///< Of this shard's gradients as summed up, where wanted.
-  double held_seconds = 0;          ///< The time this request waited for other workers.
-  bool has_model = false;           ///< look: there is one,
-  std::uint64_t model_floats = 0;   ///< with so many floats, slots included.
-  bool claim_end = false;           ///< There is no work left.
+  std::uint64_t version = 0;    ///< Of the parameters that were pulled.
+  std::uint64_t staleness = 0;  ///< Updates others made since the worker's last pull.
+  bool applied = false;         ///< The push went into an update, or will go into the next.
+  bool dropped = false;         ///< It was late, or not finite, and left out.
+  bool duplicate = false;       ///< It had come before; it was not applied again.
+  bool stop = false;            ///< Somebody was asked to stop.
+  bool save = false;            ///< sync: somebody wants a checkpoint.
+  std::int32_t diverged_rank =
+      -1;                   ///< sync: a worker whose loss or push is not finite; not applied.
+  double loss = 0;          ///< sync: the sum of all workers' losses.
+  double square_sum = 0;    ///< Of this shard's gradients as summed up, where wanted.
+  double held_seconds = 0;  ///< The time this request waited for other workers.
+  bool has_model = false;   ///< look: there is one,
+  std::uint64_t model_floats = 0;  ///< with so many floats, slots included.
+  bool claim_end = false;          ///< There is no work left.
   std::int64_t claim_step = 0;
   std::int32_t claim_part = 0;
   std::uint64_t newest_push = 0;  ///< lost_worker: the number of the newest that has come; or 0.

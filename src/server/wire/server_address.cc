@@ -26,15 +26,15 @@ ServerAddress server_address_from(const std::string& text) {
 }
 
 std::string server_key(int server) {
-  return fmt::format("server/{}", server);
+  return "server" + cluster::mark_of(server_member(server, 0));
 }
 
 std::string door_key(int server) {
-  return fmt::format("door/{}", server);
+  return "door" + cluster::mark_of(server_member(server, 0));
 }
 
-std::string memory_key(int worker, int server, std::uint64_t number) {
-  return fmt::format("memory/{}/{}/{}", worker, server, number);
+std::string memory_key(const cluster::Store& store, int worker, int server, std::uint64_t number) {
+  return fmt::format("memory/{}/{}{}", server, number, store.mark_of_rank(worker));
 }
 
 std::uint64_t next_memory_number() {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/deadline.h"
-#include "cluster/pass.h"
+#include "cluster/store.h"
 #include "os/peer_watch.h"
 #include "rpc/rpc.h"
 #include "server/wire/request.h"
@@ -41,7 +41,7 @@ ServerAddress server_address_from(const std::string& text);
 /// The store's key of a server's address; of its door's memory; of what a worker gives to it.
 std::string server_key(int server);
 std::string door_key(int server);
-std::string memory_key(int worker, int server, std::uint64_t number);
+std::string memory_key(const cluster::Store& store, int worker, int server, std::uint64_t number);
 
 /// A number that no other piece of memory of this process has; never 0, which stands for none.
 std::uint64_t next_memory_number();

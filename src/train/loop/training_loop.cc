@@ -68,10 +68,12 @@ void TrainingLoop::make_step(const cluster::Claim& piece) {
   const bool stops = control.stop_requested() || control.pause_requested(context_.view.generation);
   const StepWork work = context_.stepper.compute(
       {.piece = piece, .stop = stops, .save = checkpoints_.wants(step_ + 1)});
-  if (!pace_->may_apply(work.loss)) stop_diverged(*context_.view.rank_of(life_.worker));
+  if (!pace_->may_apply(work.loss)) stop_diverged("loss", *context_.view.rank_of(life_.worker));
   life_.rows_under_way = work.rows;
   strategy::StepOutcome outcome = context_.strategy.finish_step(plan_of_update(stops));
-  if (outcome.diverged_rank >= 0) stop_diverged(outcome.diverged_rank);
+  if (outcome.diverged_rank >= 0) {
+    stop_diverged(std::isfinite(outcome.loss) ? "gradient" : "loss", outcome.diverged_rank);
+  }
   pace_->step_done(work, outcome);
   ++step_;
   after_step(piece, work, outcome);
@@ -109,7 +111,10 @@ void TrainingLoop::after_step(const cluster::Claim& piece, const StepWork& work,
 
 // In lockstep all workers come here in the same step, before any of them has applied it. Otherwise
 // only the worker whose loss it is, which has not passed it on.
-void TrainingLoop::stop_diverged(int rank) {
+//
+// A gradient that is not finite although the loss is was found by a server, in its part of the model
+// (server/shard): others may have made the step with theirs.
+void TrainingLoop::stop_diverged(const std::string& what, int rank) {
   const Timeout::Longer longer(life_.timeout, kLongestWork);
   log_.write_rest(true);
   const bool saved = duty_.save_model_file(step_);
@@ -117,10 +122,12 @@ void TrainingLoop::stop_diverged(int rank) {
   pace_->before_failure();
   throw Error(
       ErrorCode::diverged,
-      fmt::format("the loss of step {} is not a finite number on rank {}; {}", step_ + 1, rank,
+      fmt::format("the {} of step {} is not a finite number on rank {}; {}", what, step_ + 1, rank,
                   !duty_.is_on() ? "stopped before the update"
-                  : saved        ? "the parameters before that step are in model.safetensors"
-                                 : "the parameters before that step are not finite either"))
+                  : !saved       ? "the parameters before that step are not finite either"
+                  : what == "gradient"
+                      ? "the newest finite parameters are in model.safetensors"
+                      : "the parameters before that step are in model.safetensors"))
       .about_rank(rank);
 }
 

@@ -76,7 +76,7 @@ class TrainingLoop {
   strategy::UpdatePlan plan_of_update(bool stops);
   void after_step(const cluster::Claim& piece, const StepWork& work,
                   const strategy::StepOutcome& outcome);
-  [[noreturn]] void stop_diverged(int rank);
+  [[noreturn]] void stop_diverged(const std::string& what, int rank);
   bool run_ends() const;
   void save_before_end();
   void finish();

@@ -11,8 +11,8 @@
 namespace cohort::training {
 namespace {
 
-std::string report_key(int rank) {
-  return "report/" + std::to_string(rank);
+std::string report_key(const cluster::Store& store, int rank) {
+  return "report" + store.mark_of_rank(rank);
 }
 
 TaskSummary task_summary(const std::string& role, std::size_t rank,
@@ -30,18 +30,19 @@ TaskSummary task_summary(const std::string& role, std::size_t rank,
 }  // namespace
 
 void send_report(cluster::Store& store, int rank, const launch::WorkerResult& result) {
-  store.set(report_key(rank), nlohmann::json{{"steps", result.steps},
-                                             {"samples", result.samples},
-                                             {"samples_per_second", result.samples_per_second},
-                                             {"own_steps", result.own_steps},
-                                             {"step_seconds", result.step_seconds},
-                                             {"bytes_sent", result.bytes_sent},
-                                             {"bytes_received", result.bytes_received},
-                                             {"phase_seconds", result.phase_seconds},
-                                             {"pid", result.task.pid},
-                                             {"peak_rss_bytes", result.task.peak_rss_bytes},
-                                             {"host", result.task.host.data()}}
-                                  .dump());
+  store.set(report_key(store, rank),
+            nlohmann::json{{"steps", result.steps},
+                           {"samples", result.samples},
+                           {"samples_per_second", result.samples_per_second},
+                           {"own_steps", result.own_steps},
+                           {"step_seconds", result.step_seconds},
+                           {"bytes_sent", result.bytes_sent},
+                           {"bytes_received", result.bytes_received},
+                           {"phase_seconds", result.phase_seconds},
+                           {"pid", result.task.pid},
+                           {"peak_rss_bytes", result.task.peak_rss_bytes},
+                           {"host", result.task.host.data()}}
+                .dump());
 }
 
 // In the launcher of rank 0: what workers of other launchers have sent comes onto their cards, as
@@ -50,7 +51,7 @@ void send_report(cluster::Store& store, int rank, const launch::WorkerResult& re
 void collect_reports(cluster::Store& store, launch::ControlBlock& control, Deadline deadline) {
   for (int rank = 1; rank < static_cast<int>(control.cards().size()); ++rank) {
     try {
-      const auto report = parse_json(store.get(report_key(rank), deadline));
+      const auto report = parse_json(store.get(report_key(store, rank), deadline));
       launch::WorkerCard& card = control.card(rank);
       report.at("steps").get_to(card.result.steps);
       report.at("samples").get_to(card.result.samples);
@@ -115,6 +116,7 @@ StalenessSummary summarize_staleness(std::span<const cluster::ServerReport> serv
     const cluster::PushCounts& counts = server.counts;
     summary.applied += static_cast<std::int64_t>(counts.applied);
     summary.dropped += static_cast<std::int64_t>(counts.dropped);
+    summary.not_finite += static_cast<std::int64_t>(counts.not_finite);
     summary.duplicates += static_cast<std::int64_t>(counts.duplicates);
     summary.missing += static_cast<std::int64_t>(counts.missing);
     summary.max = std::max(summary.max, static_cast<std::int64_t>(counts.staleness_max));

@@ -30,6 +30,7 @@ void for_each_field(AnyOf<StalenessSummary> auto& staleness, auto&& field) {
   field("histogram", staleness.histogram);
   field("applied", staleness.applied);
   field("dropped", staleness.dropped);
+  field("not_finite", staleness.not_finite);
   field("duplicates", staleness.duplicates);
   field("missing", staleness.missing);
 }

@@ -104,8 +104,9 @@ void check_same_job(const WorkerRun& run, int rank, cluster::Store& store, Deadl
   const std::string mine =
       fmt::format("{} training samples, {} validation samples, job {:08x}", run.data.train->size(),
                   run.data.validation->size(), job_checksum(run.job));
-  if (rank == 0) store.set("job", mine);
-  const std::string chiefs = store.get("job", deadline);
+  const std::string key = "job" + store.mark_of_rank(0);
+  if (rank == 0) store.set(key, mine);
+  const std::string chiefs = store.get(key, deadline);
   if (mine == chiefs) return;
   fail(
       ErrorCode::invalid,
@@ -231,7 +232,8 @@ void serve(const WorkerRun& run, const launch::ProcessPlan& plan, const ServerPl
   card.state.store(launch::WorkerState::training);
   const launch::Heartbeat heartbeat(card);
   failpoint("server.start");
-  const auto group = launch::group_store(place.store, run.control, plan.generation);
+  const auto group = launch::group_store(place.store, run.control,
+                                         {.generation = plan.generation, .workers = plan.served});
   server::ServerOptions options =
       strategy::server_options(run.job, server,
                                {.workers = plan.world,

@@ -178,7 +178,8 @@ class ComposedEngine : public Engine {
     options.rank = group.rank();
     options.world = group.world();
     return std::make_unique<ComposedEngine>(
-        options, peers, std::make_unique<cluster::PrefixStore>(*store_, keys_.next(group)),
+        options, peers,
+        std::make_unique<cluster::PrefixStore>(*store_, keys_.next(group), nullptr, group.ranks()),
         deadline);
   }
 

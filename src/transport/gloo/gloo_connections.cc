@@ -54,8 +54,8 @@ std::chrono::milliseconds pair_timeout(Deadline deadline) {
   return std::max(std::chrono::milliseconds(1), all / kPairPatience);
 }
 
-std::string address_key(const GlooOptions& options, int rank) {
-  return fmt::format("{}/addresses/{}", options.key_prefix, rank);
+std::string address_key(const cluster::Store& store, const GlooOptions& options, int rank) {
+  return fmt::format("{}/addresses{}", options.key_prefix, store.mark_of_rank(rank));
 }
 
 /// A rank has a listening address per peer. It publishes all of them, by the order of the ranks,
@@ -67,7 +67,7 @@ void publish_addresses(GlooContext& context, cluster::Store& store, const GlooOp
     const std::vector<char> address = context.createPair(peer)->address().bytes();
     value.append(address.begin(), address.end());
   }
-  store.set(address_key(options, context.rank), value);
+  store.set(address_key(store, options, context.rank), value);
 }
 
 /// The address that `peer` has for this rank.
@@ -99,7 +99,7 @@ void connect_pair(GlooContext& context, int peer, const std::string& published, 
 std::string published_by(int peer, cluster::Store& store, const GlooOptions& options,
                          Deadline deadline) {
   try {
-    return store.get(address_key(options, peer), deadline);
+    return store.get(address_key(store, options, peer), deadline);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::timeout) throw;
     const auto doing = fmt::format("Rank {} has not told where it can be reached", peer);

@@ -40,7 +40,7 @@ class GlooEngine : public Engine {
     options.world = group.world();
     return std::make_unique<GlooEngine>(
         options, group.hosts_among(hosts()),
-        std::make_unique<cluster::PrefixStore>(*store_, keys_.next(group)));
+        std::make_unique<cluster::PrefixStore>(*store_, keys_.next(group), nullptr, group.ranks()));
   }
 
  private:

@@ -59,7 +59,8 @@ class ShmEngine : public Engine, public SharedRegions {
     options.rank = group.rank();
     options.world = group.world();
     return std::make_unique<ShmEngine>(
-        options, std::make_unique<cluster::PrefixStore>(*store_, keys_.next(group)),
+        options,
+        std::make_unique<cluster::PrefixStore>(*store_, keys_.next(group), nullptr, group.ranks()),
         group.part_of(ranks_));
   }
 
@@ -76,7 +77,7 @@ class ShmEngine : public Engine, public SharedRegions {
 
   std::span<std::byte> lasting_region(std::size_t bytes, std::shared_ptr<os::SharedMemory>& memory,
                                       Deadline deadline) override {
-    const std::string key = "lasting/" + std::to_string(lasting_regions_++);
+    const std::string key = makers_key("lasting", lasting_regions_++);
     if (makes_memory()) {
       offer(key, [&]() -> os::SharedMemory& {
         if (memory) {
@@ -105,8 +106,12 @@ class ShmEngine : public Engine, public SharedRegions {
     return static_cast<int>(std::ranges::find(ranks_, true, &RankHere::here) - ranks_.begin());
   }
 
+  std::string makers_key(const char* kind, std::size_t number) const {
+    return fmt::format("{}/{}{}", kind, number, store_->mark_of_rank(first_here()));
+  }
+
   std::span<std::byte> region(std::size_t bytes, os::SharedMemory::Pages pages, Deadline deadline) {
-    const std::string key = "region/" + std::to_string(regions_.size());
+    const std::string key = makers_key("region", regions_.size());
     if (makes_memory()) {
       offer(key, [&]() -> os::SharedMemory& {
         return regions_.emplace_back(os::SharedMemory::create(bytes, pages));
@@ -152,16 +157,16 @@ class ShmEngine : public Engine, public SharedRegions {
   std::vector<pid_t> pids_;      // The same, for PeerWatch.
   GroupKeys keys_;
   std::vector<os::SharedMemory>
-      regions_;              // They live as long as the engine; numbered by their keys.
-  int lasting_regions_ = 0;  // Number of the next key; who holds them is the caller.
+      regions_;                      // They live as long as the engine; numbered by their keys.
+  std::size_t lasting_regions_ = 0;  // Number of the next key; who holds them is the caller.
 };
 
-std::string pid_key(int rank) {
-  return "pid/" + std::to_string(rank);
+std::string pid_key(const cluster::Store& store, int rank) {
+  return "pid" + store.mark_of_rank(rank);
 }
 
 pid_t pid_of(int rank, cluster::Store& store, Deadline deadline) {
-  const std::string text = store.get(pid_key(rank), deadline);
+  const std::string text = store.get(pid_key(store, rank), deadline);
   const auto pid = parse_integer(text, 1, std::numeric_limits<pid_t>::max());
   if (!pid) {
     fail(ErrorCode::corrupt, "rank {} says that its process is \"{}\"", rank, excerpt(text));
@@ -172,7 +177,7 @@ pid_t pid_of(int rank, cluster::Store& store, Deadline deadline) {
 /// Each rank of the world tells its process id; those of other hosts are not asked.
 std::vector<RankHere> find_ranks_here(const Peers& peers, cluster::Store& store,
                                       Deadline deadline) {
-  store.set(pid_key(peers.rank), std::to_string(::getpid()));
+  store.set(pid_key(store, peers.rank), std::to_string(::getpid()));
   const int host = peers.hosts[static_cast<std::size_t>(peers.rank)];
   std::vector<RankHere> ranks;
   for (int rank = 0; rank < peers.world(); ++rank) {
