@@ -41,7 +41,7 @@ TEST(Gloo, NamesAnAddressThatIsNotOfThisHost) {
 
 TEST(Gloo, RefusesAddressesItCannotRead) {
   cluster::MemoryStore store;
-  store.set("group/0/addresses/1", "");
+  store.set("group/0/addresses" + store.mark_of_rank(1), "");
   try {
     make_gloo_transport(0, 2, store, {.key_prefix = "group"});
     FAIL() << "connected to an empty address";
