@@ -1,15 +1,24 @@
 #include "gossip/mail.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/random.h"
 #include "collective/sum_kernel.h"
+#include "compression/float_bits.h"
 
 namespace cohort::gossip {
+namespace {
+
+// That a worker can have made while a peer was away.
+constexpr double kMostPieces = 1 << 24;
+
+}  // namespace
 
 GradientMail::GradientMail(const MailOptions& options)
     : options_(options),
       sources_(sources_of(options.topology, options.place.rank, options.place.world)),
+      screen_(kMostPieces),
       message_bytes_(options.shape.count * sizeof(float)) {
   for (const int peer : targets_of(options.topology, options.place.rank, options.place.world)) {
     lanes_[peer] = {};
@@ -37,6 +46,11 @@ Pieces GradientMail::collect(PeerBoxes& boxes, std::span<float> sum) {
   for (const int peer : sources_) {
     const auto arrived = boxes.take(peer);
     if (!arrived) continue;
+    const bool finite =
+        std::isfinite(arrived->rates()) &&
+        (is_plain() ? compression::all_finite(floats_of_message(arrived->message(), sum.size()))
+                    : decoder_->has_finite_values(arrived->message()));
+    if (!screen_.passes(peer, arrived->weight(), finite)) continue;
     pieces += {.count = arrived->weight(), .rates = arrived->rates()};
     if (is_plain()) {
       collective::add_to(sum, floats_of_message(arrived->message(), sum.size()));

@@ -3,6 +3,7 @@
 #include <cohort/job.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "compression/error_feedback.h"
 #include "compression/top_magnitudes.h"
 #include "gossip/boxes/peer_boxes.h"
+#include "gossip/screen.h"
 #include "gossip/topology.h"
 
 namespace cohort::gossip {
@@ -102,17 +104,22 @@ class ParameterMail {
   /// How far the models that arrived last were from the own one; nothing while none has.
   std::optional<double> distance() const { return distance_; }
 
+  /// Messages that could not be used (Screen).
+  std::int64_t left_out() const { return screen_.left_out(); }
+
  private:
   bool is_sparse() const { return options_.compression.kind == "topk"; }
   std::vector<int> neighbours_due(PeerBoxes& boxes);
   std::span<const std::byte> encode(std::span<const float> own);
   void choose_changed(std::span<const float> own);
+  bool may_use(int peer, const Box::Taken& arrived, std::span<const float> model);
   void merge_plain(PeerBoxes& boxes, std::span<float> own);
   void merge_encoded(PeerBoxes& boxes, std::span<float> own);
   std::size_t coordinates_told() const;
 
   MailOptions options_;
-  std::vector<int> sources_;                   // Who sends to this worker.
+  std::vector<int> sources_;  // Who sends to this worker.
+  Screen screen_;
   std::unique_ptr<compression::Codec> codec_;  // Null where floats travel as they are.
   std::vector<std::byte> message_;
   std::vector<float> decoded_;
@@ -156,6 +163,9 @@ class GradientMail {
 
   /// Adds all that has arrived and says of which pieces it is.
   Pieces collect(PeerBoxes& boxes, std::span<float> sum);
+
+  /// Messages that could not be used (Screen).
+  std::int64_t left_out() const { return screen_.left_out(); }
 
   bool has_leftovers() const;
 
@@ -201,7 +211,8 @@ class GradientMail {
   std::unique_ptr<compression::Codec> new_codec(int peer) const;
 
   MailOptions options_;
-  std::vector<int> sources_;                     // Who sends to this worker.
+  std::vector<int> sources_;  // Who sends to this worker.
+  Screen screen_;
   std::unique_ptr<compression::Codec> decoder_;  // Null where floats travel as they are.
   std::size_t message_bytes_;
   std::map<int, Lane> lanes_;  // By peer.

@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/random.h"
@@ -276,6 +278,91 @@ TEST(GradientMail, WhereAPartOfEveryPieceWasToldTheRestIsOfTheLastRate) {
   ASSERT_TRUE(mail.has_leftovers());
   EXPECT_DOUBLE_EQ(mail.leftover_pieces().count, 1);
   EXPECT_DOUBLE_EQ(mail.leftover_pieces().rates, 0.25);
+}
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+/// What a peer sends that must move nobody, beside a good message of another one.
+struct Unusable {
+  const char* what;
+  double weight = 0.5;
+  double age = 0;
+  double rates = 0.25;
+  float value = 1;
+};
+
+const std::vector<Unusable> kUnusable = {{.what = "a value", .value = kNan},
+                                         {.what = "a heavy one", .weight = 1e30},
+                                         {.what = "a weight below none", .weight = -1},
+                                         {.what = "a weight that is none", .weight = kNan},
+                                         {.what = "an age", .age = kInfinite},
+                                         {.what = "rates", .rates = kInfinite}};
+
+/// A message as a codec has it, with `bad.value` in it as it is.
+std::vector<std::byte> message_with(const std::string& codec, const Unusable& bad) {
+  Floats values = random_floats(1);
+  if (codec == "none") {
+    values[7] = bad.value;
+    const auto bytes = std::as_bytes(std::span(values));
+    return {bytes.begin(), bytes.end()};
+  }
+  const auto made = compression::make_codec(mail_options(codec, Topology::all, 1, 3).compression,
+                                            {.count = kCount}, kSeed);
+  std::vector<std::byte> message(made->max_bytes());
+  message.resize(made->encode(values, message));
+  if (std::isnan(bad.value)) std::fill_n(message.begin(), 2, std::byte{0xFF});  // A NaN of fp16.
+  return message;
+}
+
+TEST(ParameterMail, LeavesOutModelsThatWouldSpoilAll) {
+  for (const std::string codec : {"none", "fp16"}) {
+    for (const Unusable& bad : kUnusable) {
+      if (std::isinf(bad.rates)) continue;  // Models have none.
+      SCOPED_TRACE(codec + ", " + bad.what);
+      Floats own = random_floats(0);
+      ParameterMail mail(mail_options(codec, Topology::all, 0, 3), own);
+      BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = mail.message_bytes()});
+      const auto message = message_with(codec, bad);
+      group.of(1).put(0, {.weight = bad.weight, .message = message, .age = bad.age},
+                      WhenFull::replace);
+      mail.merge(group.of(0), own);
+      EXPECT_EQ(own, random_floats(0));
+      EXPECT_EQ(mail.age(), 0);
+      EXPECT_EQ(mail.left_out(), 1);
+      // A weight that can be one is not lost to the run.
+      EXPECT_DOUBLE_EQ(mail.weight(), bad.weight == 0.5 ? 1.5 : 1);
+
+      const auto good = message_with(codec, {.what = "good"});
+      group.of(2).put(0, {.weight = 0.5, .message = good}, WhenFull::replace);
+      mail.merge(group.of(0), own);
+      EXPECT_NE(own, random_floats(0));
+      for (const float value : own) EXPECT_TRUE(std::isfinite(value));
+      EXPECT_EQ(mail.left_out(), 1);
+    }
+  }
+}
+
+TEST(GradientMail, LeavesOutGradientsThatWouldSpoilAll) {
+  for (const std::string codec : {"none", "fp16"}) {
+    for (const Unusable& bad : kUnusable) {
+      if (std::isinf(bad.age)) continue;  // Gradients have none.
+      SCOPED_TRACE(codec + ", " + bad.what);
+      GradientMail mail(mail_options(codec, Topology::all, 0, 3));
+      BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = mail.message_bytes()});
+      const auto message = message_with(codec, bad);
+      const auto good = message_with(codec, {.what = "good"});
+      group.of(1).put(0, {.weight = bad.weight, .message = message, .rates = bad.rates},
+                      WhenFull::refuse);
+      group.of(2).put(0, {.weight = 1, .message = good, .rates = 0.25}, WhenFull::refuse);
+      Floats sum(kCount);
+      const Pieces pieces = mail.collect(group.of(0), sum);
+      EXPECT_DOUBLE_EQ(pieces.count, 1);
+      EXPECT_DOUBLE_EQ(pieces.rates, 0.25);
+      for (std::size_t i = 8; i < kCount; ++i) EXPECT_NEAR(sum[i], random_floats(1)[i], 1e-3);
+      EXPECT_EQ(mail.left_out(), 1);
+    }
+  }
 }
 
 TEST(Settle, SaysHowManyCame) {

@@ -6,6 +6,7 @@
 #include "base/names.h"
 #include "base/random.h"
 #include "base/vectorize.h"
+#include "compression/float_bits.h"
 #include "gossip/mail.h"
 #include "gossip/model_age.h"
 #include "gossip/push_sum.h"
@@ -16,6 +17,9 @@ namespace {
 // A worker whose peers have not answered for long still sends its newest parameters, but no more of
 // its weight: halved again and again it would vanish.
 constexpr double kLeastWeight = 1.0 / 1024;
+
+// All weights together are the number of workers, and rounding does not make them a hundredth more.
+constexpr double kMostWeight = 1.01;
 
 // A turn whose neighbours are all lost goes to the next ones, until so many were skipped: more than
 // the exponential topology has distances.
@@ -45,7 +49,8 @@ const std::vector<std::string>& ParameterMail::codecs() {
 
 ParameterMail::ParameterMail(const MailOptions& options, std::span<const float> start)
     : options_(options),
-      sources_(sources_of(options.topology, options.place.rank, options.place.world)) {
+      sources_(sources_of(options.topology, options.place.rank, options.place.world)),
+      screen_(kMostWeight * options.place.world) {
   const std::string& kind = options.compression.kind;
   if (std::ranges::count(codecs(), kind) == 0) {
     fail(ErrorCode::invalid,
@@ -122,6 +127,14 @@ std::size_t ParameterMail::coordinates_told() const {
   return std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, all);
 }
 
+/// A model that is left out leaves its weight here, where that is one: it is nobody else's.
+bool ParameterMail::may_use(int peer, const Box::Taken& arrived, std::span<const float> model) {
+  const bool finite = std::isfinite(arrived.age()) && compression::all_finite(model);
+  if (screen_.passes(peer, arrived.weight(), finite)) return true;
+  if (screen_.is_weight(arrived.weight())) weight_ += arrived.weight();
+  return false;
+}
+
 // All at once, where they are: one pass over memory, however many have arrived. The weights decide
 // by how old each model is beside the newest of them (weight_of_lag), the own one included.
 void ParameterMail::merge_plain(PeerBoxes& boxes, std::span<float> own) {
@@ -130,6 +143,8 @@ void ParameterMail::merge_plain(PeerBoxes& boxes, std::span<float> own) {
   for (const int peer : sources_) {
     auto arrived = boxes.take(peer);
     if (!arrived) continue;
+    const auto model = floats_of_message(arrived->message(), own.size());
+    if (!may_use(peer, *arrived, model)) continue;
     newest = std::max(newest, arrived->age());
     taken.push_back(std::move(*arrived));
   }
@@ -160,6 +175,7 @@ void ParameterMail::merge_encoded(PeerBoxes& boxes, std::span<float> own) {
     const auto arrived = boxes.take(peer);
     if (!arrived) continue;
     codec_->decode(arrived->message(), decoded_);
+    if (!may_use(peer, *arrived, decoded_)) continue;
     const double ahead = arrived->age() - age_;
     const double own_weight = weight_ * weight_of_lag(ahead);
     const WeightedModel model{decoded_, arrived->weight() * weight_of_lag(-ahead)};

@@ -12,7 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
+#include <vector>
 
 #include "base/fail.h"
 #include "os/memory.h"
@@ -74,6 +77,24 @@ TEST(PrivateFolder, IsItsUsersAloneAndGoesWithItsMaker) {
     EXPECT_EQ(::access(path.c_str(), F_OK), 0) << "a child does not remove it";
   }
   EXPECT_NE(::access(path.c_str(), F_OK), 0);
+}
+
+// Who makes one also removes leftovers, and must not take one for a leftover that is just made.
+TEST(PrivateFolder, IsNotTakenForALeftoverWhileItIsMade) {
+  std::atomic<int> gone = 0;
+  {
+    std::vector<std::jthread> makers;
+    for (int maker = 0; maker < 4; ++maker) {
+      makers.emplace_back([&gone] {
+        for (int round = 0; round < 300; ++round) {
+          const PrivateFolder folder;
+          const PrivateFolder sweeper;
+          if (!std::filesystem::exists(folder.path())) ++gone;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(gone, 0);
 }
 
 TEST(PrivateFolder, WhatAKilledMakerLeftIsRemovedByTheNext) {

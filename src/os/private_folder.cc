@@ -9,13 +9,14 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "base/fail.h"
 
 namespace cohort::os {
 namespace {
 
-constexpr const char* kPrefix = "cohort-";
+constexpr const char* kPrefix = "cohort-run-";  // Of no other folder that we make.
 constexpr const char* kLock = "lock";
 
 /// A folder that is ours alone: no link, of our user, closed to all others.
@@ -41,14 +42,27 @@ UniqueFd open_lock(const std::string& folder, int flags) {
       ::open((folder + "/" + kLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600));
 }
 
-/// Folders whose makers were killed. One that is just being made has no lock yet, and stays.
+/// Folders whose makers were killed. One that is just being made has no lock yet, and stays; where
+/// its lock is there and not yet held, it may go, and its maker sees that (`make_locked`). The lock
+/// is held until the folder is gone, so that no maker takes it in between.
 void remove_leftovers(const std::string& base) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(base, ignored)) {
     const std::string path = entry.path().string();
     if (!entry.path().filename().string().starts_with(kPrefix) || !is_private(path)) continue;
-    if (take_lock(open_lock(path, 0))) std::filesystem::remove_all(path, ignored);
+    const UniqueFd lock = open_lock(path, 0);
+    if (take_lock(lock)) std::filesystem::remove_all(path, ignored);
   }
+}
+
+/// The lock of a new folder, or none when another process took the folder for a leftover before
+/// its lock was held.
+UniqueFd make_locked(const std::string& folder) {
+  UniqueFd lock = open_lock(folder, O_CREAT | O_EXCL);
+  if (!lock) fail_errno("Cannot write into the folder " + folder);
+  struct stat status {};
+  const bool is_there = take_lock(lock) && ::fstat(lock.get(), &status) == 0 && status.st_nlink > 0;
+  return is_there ? std::move(lock) : UniqueFd();
 }
 
 }  // namespace
@@ -56,10 +70,13 @@ void remove_leftovers(const std::string& base) {
 PrivateFolder::PrivateFolder() : maker_(::getpid()) {
   const std::string base = base_folder();
   remove_leftovers(base);
-  path_ = base + "/" + kPrefix + "XXXXXX";
-  if (::mkdtemp(path_.data()) == nullptr) fail_errno("Cannot make a folder for sockets in " + base);
-  lock_ = open_lock(path_, O_CREAT | O_EXCL);
-  if (!take_lock(lock_)) fail_errno("Cannot lock the folder " + path_);
+  while (!lock_) {
+    path_ = base + "/" + kPrefix + "XXXXXX";
+    if (::mkdtemp(path_.data()) == nullptr) {
+      fail_errno("Cannot make a folder for sockets in " + base);
+    }
+    lock_ = make_locked(path_);
+  }
 }
 
 PrivateFolder::~PrivateFolder() {

@@ -12,7 +12,7 @@ namespace cohort::os {
 /// for the path of a unix socket. Where a folder of the user's session is there (/run/user/<uid>)
 /// it stands in that, otherwise in /tmp.
 ///
-///   /run/user/1000/cohort-x3Kq9a/     of one run; its maker removes it
+///   /run/user/1000/cohort-run-x3Kq9a/ of one run; its maker removes it
 ///       lock                          held by the maker: folders without a holder are leftovers
 ///       store, rpc-0, …               whatever the run listens on
 ///

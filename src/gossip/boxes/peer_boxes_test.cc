@@ -194,7 +194,7 @@ TEST(RemoteBoxes, SayThatTheOneWhoCountsIsGone) {
 
 TEST(RemoteBoxes, RefuseCallsThatAreNotTheirs) {
   BoxesGroup group(false, 3, {.topology = Topology::ring, .message_bytes = 64});
-  rpc::RpcClient client(group.store.get("gossip/address/1", Deadline::in_seconds(60)),
+  rpc::RpcClient client(group.store.get("gossip/address@worker-1", Deadline::in_seconds(60)),
                         group.store.pass(), member_of(0));
   const auto refused = [&](const rpc::MessageParts& parts) {
     try {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "base/finite.h"
 #include "base/log.h"
+#include "compression/float_bits.h"
 #include "server/shard/shard_rules.h"
 #include "server/shard/shard_state.h"
 
@@ -25,9 +25,8 @@ ShardMemory own_memory(const ShardRules& rules, const ShardShape& shape) {
 }
 
 bool is_finite(const Request& push) {
-  return all_finite(push.dense) && std::ranges::all_of(push.rows, [](const RowsPushed& rows) {
-           return all_finite(rows.values);
-         });
+  const auto finite = [](const RowsPushed& rows) { return compression::all_finite(rows.values); };
+  return compression::all_finite(push.dense) && std::ranges::all_of(push.rows, finite);
 }
 
 }  // namespace

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+namespace cohort::gossip {
+
+/// What a worker looks at before it uses a parcel of a peer: numbers that are not finite would
+/// spread from model to model and out of none, and a weight that nobody can have would make the
+/// sender's model everybody's. Such a parcel is left out and counted; of each peer's first the log
+/// says so, with its rank. One thread at a time.
+class Screen {
+ public:
+  /// No parcel weighs more than `most_weight`.
+  explicit Screen(double most_weight) : most_weight_(most_weight) {}
+
+  /// Whether the weight is one that a parcel can have.
+  bool is_weight(double weight) const { return weight >= 0 && weight <= most_weight_; }
+
+  /// Whether the parcel may be used, given whether all its numbers are finite.
+  bool passes(int peer, double weight, bool finite);
+
+  /// How many did not.
+  std::int64_t left_out() const { return left_out_; }
+
+ private:
+  double most_weight_;
+  std::int64_t left_out_ = 0;
+  std::set<int> told_;  // Peers of whom the log has said it.
+};
+
+}  // namespace cohort::gossip
