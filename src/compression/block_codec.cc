@@ -64,19 +64,6 @@ void BlockCodec::add(std::span<const std::byte> message, std::span<float> sum) c
   });
 }
 
-bool BlockCodec::has_finite_values(std::span<const std::byte> message) const {
-  check(message);
-  alignas(64) float block[kBlock];
-  const std::byte* from = message.data();
-  bool finite = true;
-  for_each_block(count_, [&](std::size_t, std::size_t count) {
-    decode_block(from, {block, count});
-    finite = finite && all_finite({block, count});
-    from += block_bytes(count);
-  });
-  return finite;
-}
-
 void BlockCodec::subtract(std::span<const std::byte> message, std::span<float> values) const {
   check_count(kind_, values.size(), count_);
   check(message);

@@ -18,7 +18,6 @@ class BlockCodec : public Codec {
   std::size_t encode(std::span<const float> values, std::span<std::byte> message) final;
   void decode(std::span<const std::byte> message, std::span<float> values) const final;
   void add(std::span<const std::byte> message, std::span<float> sum) const final;
-  bool has_finite_values(std::span<const std::byte> message) const final;
   void subtract(std::span<const std::byte> message, std::span<float> values) const final;
   void clear(std::span<const std::byte> message, std::span<float> values) const final;
 

@@ -45,8 +45,8 @@ struct CodecMemory {
 /// Makes vectors into shorter messages, with loss, and messages into vectors again. It has no
 /// memory of earlier vectors but what makes the next message better (lowrank starts from its last
 /// factors) or different (int8 draws other random numbers); what a message left out is the caller's
-/// to keep, see ErrorFeedback. One thread at a time may encode; decode(), add(), has_finite_values(),
-/// subtract() and clear() change nothing here and may be called by any thread.
+/// to keep, see ErrorFeedback. One thread at a time may encode; decode(), add(), subtract() and
+/// clear() change nothing here and may be called by any thread.
 ///
 /// All spans of floats have the length of the codec's shape; others are Error(invalid). The message
 /// of the same vector is the same on every machine, given the same options, shape, seed and memory.
@@ -70,9 +70,6 @@ class Codec {
   /// Adds what the message says to `sum`; checks it as decode() does. Costs no more than the
   /// message is long where it speaks of few places (topk).
   virtual void add(std::span<const std::byte> message, std::span<float> sum) const = 0;
-
-  /// Whether all that the message says are finite numbers; checks it as decode() does.
-  virtual bool has_finite_values(std::span<const std::byte> message) const = 0;
 
   /// Leaves in `values`, which the message was made of, what it did not say. A difference that is
   /// not finite is left out, so that one bad value is not carried along for ever.

@@ -113,28 +113,6 @@ TEST_P(EveryCodec, SurvivesNumbersThatAreNotFinite) {
   }
 }
 
-TEST_P(EveryCodec, KnowsOfAMessageWhetherItsValuesAreFinite) {
-  const auto made = codec();
-  for (const float one : {1.0F, kInfinity, -kInfinity, kNan, std::numeric_limits<float>::max()}) {
-    auto values = normal_values(count_, 6);
-    values[2500] = one;
-    const auto message = message_of(*made, values);
-    bool finite = true;
-    for (const float value : decoded(*made, message, count_)) finite &= std::isfinite(value);
-    EXPECT_EQ(made->has_finite_values(message), finite) << one;
-  }
-  // Of bytes that no encoder made.
-  auto message = message_of(*made, normal_values(count_, 7));
-  std::fill(message.begin() + 8, message.end(), std::byte{0xFF});
-  try {
-    bool finite = true;
-    for (const float value : decoded(*made, message, count_)) finite &= std::isfinite(value);
-    EXPECT_EQ(made->has_finite_values(message), finite);
-  } catch (const Error&) {
-    EXPECT_THROW(made->has_finite_values(message), Error);
-  }
-}
-
 TEST_P(EveryCodec, RefusesVectorsOfAnotherLength) {
   const auto made = codec();
   const auto values = normal_values(count_, 8);

@@ -45,13 +45,6 @@ class LowrankCodec : public Codec {
     factors_.for_each_plain(sum, plain, add_floats);
   }
 
-  // Factors that are not finite are no message. Finite ones may have a product that is not.
-  bool has_finite_values(std::span<const std::byte> message) const override {
-    std::vector<float> values(count_);
-    decode(message, values);
-    return all_finite(values);
-  }
-
   void subtract(std::span<const std::byte> message, std::span<float> values) const override {
     const std::vector<float> parts = checked(message, values);
     const auto [left, right, plain] = cut(std::span(parts));

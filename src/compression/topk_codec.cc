@@ -69,13 +69,6 @@ class TopkCodec : public Codec {
     for_each(message, [&](std::size_t index, float value) { sum[index] += value; });
   }
 
-  bool has_finite_values(std::span<const std::byte> message) const override {
-    check(message);
-    bool finite = true;
-    for_each(message, [&](std::size_t, float value) { finite = finite && std::isfinite(value); });
-    return finite;
-  }
-
   // What travels, travels exactly.
   void subtract(std::span<const std::byte> message, std::span<float> values) const override {
     clear(message, values);
@@ -89,10 +82,6 @@ class TopkCodec : public Codec {
  private:
   void check(std::span<const std::byte> message, std::span<const float> values) const {
     check_count("topk", values.size(), count_);
-    check(message);
-  }
-
-  void check(std::span<const std::byte> message) const {
     const std::size_t gaps_at = sizeof(std::uint32_t) + kept_ * sizeof(float);
     if (message.size() < gaps_at) {
       fail(ErrorCode::corrupt, "a topk message of {} values has only {} bytes", kept_,

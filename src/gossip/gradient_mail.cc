@@ -41,22 +41,24 @@ void GradientMail::send(PeerBoxes& boxes, std::span<const float> gradients, doub
   }
 }
 
+/// Until the next call, or until `arrived` goes.
+std::span<const float> GradientMail::decode(const Box::Taken& arrived, std::size_t count) {
+  if (is_plain()) return floats_of_message(arrived.message(), count);
+  decoded_.resize(count);
+  decoder_->decode(arrived.message(), decoded_);
+  return decoded_;
+}
+
 Pieces GradientMail::collect(PeerBoxes& boxes, std::span<float> sum) {
   Pieces pieces;
   for (const int peer : sources_) {
     const auto arrived = boxes.take(peer);
     if (!arrived) continue;
-    const bool finite =
-        std::isfinite(arrived->rates()) &&
-        (is_plain() ? compression::all_finite(floats_of_message(arrived->message(), sum.size()))
-                    : decoder_->has_finite_values(arrived->message()));
+    const std::span<const float> gradients = decode(*arrived, sum.size());
+    const bool finite = std::isfinite(arrived->rates()) && compression::all_finite(gradients);
     if (!screen_.passes(peer, arrived->weight(), finite)) continue;
     pieces += {.count = arrived->weight(), .rates = arrived->rates()};
-    if (is_plain()) {
-      collective::add_to(sum, floats_of_message(arrived->message(), sum.size()));
-    } else {
-      decoder_->add(arrived->message(), sum);
-    }
+    collective::add_to(sum, gradients);
   }
   return pieces;
 }

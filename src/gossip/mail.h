@@ -204,6 +204,7 @@ class GradientMail {
   };
 
   bool is_plain() const { return decoder_ == nullptr; }
+  std::span<const float> decode(const Box::Taken& arrived, std::size_t count);
   static void keep(Lane& lane, std::span<const float> gradients, const Pieces& pieces);
   void send_plain(PeerBoxes& boxes, int peer, std::span<const float> gradients);
   void send_encoded(PeerBoxes& boxes, int peer, std::span<const float> gradients);
@@ -214,6 +215,7 @@ class GradientMail {
   std::vector<int> sources_;  // Who sends to this worker.
   Screen screen_;
   std::unique_ptr<compression::Codec> decoder_;  // Null where floats travel as they are.
+  std::vector<float> decoded_;
   std::size_t message_bytes_;
   std::map<int, Lane> lanes_;  // By peer.
   double last_rate_ = 0;       // Of what was sent.
