@@ -11,7 +11,7 @@ from support import SOURCE, CohortTest
 
 SUMMARY_KEYS = {
     "status", "strategy", "engine", "workers", "servers", "steps", "epochs", "samples", "seconds",
-    "samples_per_second", "loss", "accuracy", "bytes_sent", "bytes_received", "restarts",
+    "samples_per_second", "loss", "accuracy", "bytes_sent", "bytes_received", "left_out", "restarts",
     "failures", "staleness", "shards", "phase_seconds", "tasks"}
 
 

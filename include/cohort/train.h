@@ -62,6 +62,8 @@ struct Summary {
   std::optional<double> accuracy;  ///< On the validation set; only where targets are classes.
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
+  std::int64_t left_out =
+      0;  ///< Messages of gossip that could not be used: numbers that are not finite.
   std::int64_t restarts = 0;
   std::vector<std::string> failures;
   std::optional<StalenessSummary> staleness;    ///< Where there are servers.

@@ -10,10 +10,13 @@ namespace cohort {
 struct Traffic {
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
+  std::uint64_t left_out =
+      0;  ///< Messages that arrived and could not be used, see gossip/screen.h.
 
   Traffic& operator+=(const Traffic& other) {
     sent += other.sent;
     received += other.received;
+    left_out += other.left_out;
     return *this;
   }
 

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <set>
 
+#include "base/log.h"
+
 namespace cohort::gossip {
 
 /// What a worker looks at before it uses a parcel of a peer: numbers that are not finite would
@@ -18,7 +20,15 @@ class Screen {
   bool is_weight(double weight) const { return weight >= 0 && weight <= most_weight_; }
 
   /// Whether the parcel may be used, given whether all its numbers are finite.
-  bool passes(int peer, double weight, bool finite);
+  bool passes(int peer, double weight, bool finite) {
+    if (finite && is_weight(weight)) return true;
+    ++left_out_;
+    if (told_.insert(peer).second) {
+      log_warn("rank {} sent {}; what it sends of that kind is left out", peer,
+               finite ? "a weight that none can have" : "numbers that are not finite");
+    }
+    return false;
+  }
 
   /// How many did not.
   std::int64_t left_out() const { return left_out_; }

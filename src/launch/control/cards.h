@@ -54,6 +54,7 @@ struct WorkerResult {
   bool has_accuracy = false;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
+  std::uint64_t left_out = 0;  ///< See Traffic.
   std::array<double, kPhaseNames.size()> phase_seconds{};
   std::int64_t own_steps = 0;  ///< That this worker took part in.
   double step_seconds = 0;     ///< That it was busy with one of them, on average.

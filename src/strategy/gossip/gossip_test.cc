@@ -6,6 +6,7 @@
 
 #include <barrier>
 #include <cmath>
+#include <limits>
 #include <thread>
 
 #include "base/random.h"
@@ -65,7 +66,8 @@ struct TrainingRun {
   StrategyOptions strategy = {};
   OptimizerOptions optimizer = {};
   double clip_norm = 0;
-  bool even = false;  ///< Nobody is a step ahead of another: as on machines of equal speed.
+  bool even = false;     ///< Nobody is a step ahead of another: as on machines of equal speed.
+  bool spoiled = false;  ///< No model that rank 1 sends is finite.
   std::int64_t stop_after = kSteps * 100;  ///< Claims after which rank 0 asks to stop.
 };
 
@@ -117,8 +119,13 @@ WorkerEnd train_worker(const TrainingRun& run, transport::Engine& engine, cluste
     const bool stop = engine.rank() == 0 && end.claims >= run.stop_after;
     strategy->begin_last_backward({.loss = loss.item<double>(), .stop = stop});
     loss.backward();
+    const bool spoils = run.spoiled && engine.rank() == 1;
+    float& spoiled = strategy->space().memory().parameters[0];
+    const float sound = spoiled;
+    if (spoils) spoiled = std::numeric_limits<float>::quiet_NaN();
     const StepOutcome outcome = strategy->finish_step(
         {.lr = run.optimizer.lr, .step = claim->step, .clip_norm = run.clip_norm});
+    if (spoils) spoiled = sound;
     EXPECT_EQ(outcome.loss, loss.item<double>());
     end.measured_distance |= outcome.consensus_distance.has_value();
     if (outcome.stop) break;
@@ -273,6 +280,23 @@ TEST_P(EveryGossip, EndsOnOneModelWhateverTheTiming) {
 const auto kName = [](const auto& test) { return name_of(test.param); };
 INSTANTIATE_TEST_SUITE_P(Plain, EveryGossip, ::testing::ValuesIn(plain_cases()), kName);
 INSTANTIATE_TEST_SUITE_P(Compressed, EveryGossip, ::testing::ValuesIn(compressed_cases()), kName);
+
+// A model that is not finite would otherwise make all others so within a few steps.
+TEST(GossipScreen, AModelThatIsNotFiniteIsCountedAndMovesNobody) {
+  for (const bool shared : {true, false}) {
+    TrainingRun run = run_of(3, "parameters", "all");
+    run.shared = shared;
+    run.even = true;
+    run.spoiled = true;
+    const auto ends = train(run);
+    EXPECT_GT(ends[0].traffic.left_out + ends[2].traffic.left_out, 0U);
+    EXPECT_EQ(ends[1].traffic.left_out, 0U);
+    for (const WorkerEnd& end : ends) {
+      for (const float value : end.parameters) ASSERT_TRUE(std::isfinite(value));
+      EXPECT_LT(end.loss, start_loss());
+    }
+  }
+}
 
 TEST(Gossip, OneWorkerAloneIsPlainTraining) {
   const auto parameters = train(run_of(1, "parameters", "ring")).front();

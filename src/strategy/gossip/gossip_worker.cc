@@ -88,11 +88,13 @@ GossipWorker::GossipWorker(const StrategyContext& context, std::string receivers
 
 StrategyReport GossipWorker::report() const {
   const std::string& codec = context_.options.compression.kind;
+  Traffic traffic = boxes_->traffic() + sums_.traffic();
+  traffic.left_out = static_cast<std::uint64_t>(arrivals().left_out);
   return {fmt::format("gossip: {} worker{} send {} to {} through {}{}{}", sums_.world(),
                       sums_.world() == 1 ? "" : "s", context_.options.send, receivers_,
                       context_.engine.shared_regions() != nullptr ? "shared memory" : "gRPC",
                       codec == "none" ? "" : ", compressed by ", codec == "none" ? "" : codec),
-          boxes_->traffic() + sums_.traffic()};
+          traffic};
 }
 
 std::optional<cluster::Claim> GossipWorker::next_work() {
@@ -123,7 +125,7 @@ StepOutcome GossipWorker::finish_step(const UpdatePlan& plan) {
   take_turn(plan.lr, optimizer::clip_scale(outcome.gradient_norm, plan.clip_norm));
   failpoint("gossip.after-update");
   boxes_->claims().done();
-  outcome.consensus_distance = distance();
+  outcome.consensus_distance = arrivals().distance;
   if (vote_.stop) boxes_->claims().stop();
   outcome.stop = vote_.stop || boxes_->claims().stopped();
   return outcome;

@@ -99,8 +99,12 @@ class GossipWorker : public Strategy, private WorkSource {
  protected:
   /// One step of this worker: `clip` is what its gradients have to be multiplied by.
   virtual void take_turn(double lr, double clip) = 0;
-  /// See StepOutcome::consensus_distance.
-  virtual std::optional<double> distance() const = 0;
+  /// What has arrived so far.
+  struct Arrivals {
+    std::optional<double> distance = {};  ///< See StepOutcome::consensus_distance.
+    std::int64_t left_out = 0;            ///< See Traffic.
+  };
+  virtual Arrivals arrivals() const = 0;
 
   /// Between the last step and the average, as often as it takes: takes what is in the boxes.
   virtual void take_arrived() = 0;

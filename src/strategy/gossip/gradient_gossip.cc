@@ -64,7 +64,7 @@ class GradientGossip : public GossipWorker {
     apply_sum(lr);
   }
 
-  std::optional<double> distance() const override { return std::nullopt; }
+  Arrivals arrivals() const override { return {.left_out = mail_.left_out()}; }
 
   void take_arrived() override {
     if (!std::exchange(cleared_, true)) std::ranges::fill(model_.gradients(), 0.0F);

@@ -46,7 +46,9 @@ class ParameterGossip : public GossipWorker {
     mail_.send(*boxes_, model_.parameters());
   }
 
-  std::optional<double> distance() const override { return mail_.distance(); }
+  Arrivals arrivals() const override {
+    return {.distance = mail_.distance(), .left_out = mail_.left_out()};
+  }
 
   void take_arrived() override { mail_.merge(*boxes_, model_.parameters()); }
   void finish_mail() override {

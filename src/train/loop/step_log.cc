@@ -260,6 +260,7 @@ void StepBooks::fill_result(std::int64_t steps, const StepLog& log) const {
   const Traffic all = traffic();
   result.bytes_sent = all.sent;
   result.bytes_received = all.received;
+  result.left_out = all.left_out;
   for (std::size_t i = 0; i < kPhaseNames.size(); ++i) {
     result.phase_seconds[i] = life_.phases.seconds(static_cast<Phase>(i));
   }

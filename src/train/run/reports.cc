@@ -38,6 +38,7 @@ void send_report(cluster::Store& store, int rank, const launch::WorkerResult& re
                            {"step_seconds", result.step_seconds},
                            {"bytes_sent", result.bytes_sent},
                            {"bytes_received", result.bytes_received},
+                           {"left_out", result.left_out},
                            {"phase_seconds", result.phase_seconds},
                            {"pid", result.task.pid},
                            {"peak_rss_bytes", result.task.peak_rss_bytes},
@@ -60,6 +61,7 @@ void collect_reports(cluster::Store& store, launch::ControlBlock& control, Deadl
       report.at("step_seconds").get_to(card.result.step_seconds);
       report.at("bytes_sent").get_to(card.result.bytes_sent);
       report.at("bytes_received").get_to(card.result.bytes_received);
+      report.at("left_out").get_to(card.result.left_out);
       report.at("phase_seconds").get_to(card.result.phase_seconds);
       report.at("pid").get_to(card.result.task.pid);
       report.at("peak_rss_bytes").get_to(card.result.task.peak_rss_bytes);
@@ -94,6 +96,7 @@ void fill_from_workers(Summary& summary, const launch::ControlBlock& control) {
       samples_per_second += result.samples_per_second;
     summary.bytes_sent += static_cast<std::int64_t>(result.bytes_sent);
     summary.bytes_received += static_cast<std::int64_t>(result.bytes_received);
+    summary.left_out += static_cast<std::int64_t>(result.left_out);
     for (std::size_t phase = 0; phase < kPhaseNames.size(); ++phase) {
       summary.phase_seconds[std::string(kPhaseNames[phase])] +=
           result.phase_seconds[phase] / std::max(counted, 1.0);

@@ -71,6 +71,7 @@ void for_each_field(AnyOf<Summary> auto& summary, auto&& field) {
   field("accuracy", summary.accuracy);
   field("bytes_sent", summary.bytes_sent);
   field("bytes_received", summary.bytes_received);
+  field("left_out", summary.left_out);
   field("restarts", summary.restarts);
   field("failures", summary.failures);
   field("staleness", summary.staleness);
