@@ -9,10 +9,11 @@ import signal
 import socket
 import stat
 import struct
+import subprocess
 import time
 import unittest
 
-from support import CohortTest, children_of, is_running, wait_until
+from support import COMMAND, CohortTest, children_of, is_running, wait_until
 
 NOBODY = 65534
 
@@ -228,6 +229,18 @@ class StrangersTest(CohortTest):
         process.communicate(timeout=120)
         self.assertEqual(process.returncode, 138)
         self.assertGreaterEqual(self.summary()["restarts"], 1)
+
+
+class HoleTest(unittest.TestCase):
+    def test_who_finds_a_hole_finds_it_guarded(self):
+        def says(*command):
+            return subprocess.run([*command, COMMAND], capture_output=True, text=True, check=True).stdout
+
+        self.assertIn("NOW", says("readelf", "--dynamic", "--wide"))
+        self.assertIn("GNU_RELRO", says("readelf", "--segments", "--wide"))
+        calls = says("nm", "--dynamic", "--undefined-only", "--demangle")
+        for guard in ("__stack_chk_fail@", "__memcpy_chk@", "std::__glibcxx_assert_fail("):
+            self.assertIn(guard, calls)
 
 
 if __name__ == "__main__":
