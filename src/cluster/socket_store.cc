@@ -115,7 +115,7 @@ void SocketStore::give(const std::string& key, const os::SharedMemory& memory, i
 os::SharedMemory SocketStore::take(const std::string& key, os::SharedMemory::Pages pages,
                                    Deadline deadline) {
   check_same_host();
-  Received received = ask({StoreMessage::Kind::take, 0, key, ""}, deadline);
+  Received received = ask_for_memory(key, deadline);
   const auto bytes = parse_integer(received.message.value, 1);
   if (!received.descriptor || !bytes) {
     fail(ErrorCode::corrupt, "The store at {} hands over nothing as \"{}\".", server_, key);
@@ -143,6 +143,29 @@ SocketStore::Received SocketStore::ask(StoreMessage request, Deadline deadline, 
   return answer;
 }
 
+/// The server counts who has taken what, so one take() must not be asked twice. It forgets what it
+/// has not answered when the next request comes, and answers in order: a take that gave up is still
+/// under way while nothing was asked since, and otherwise its answer, if there is one, has come in
+/// before the one to the request that followed.
+SocketStore::Received SocketStore::ask_for_memory(const std::string& key, Deadline deadline) {
+  if (auto late = late_.extract(key)) return std::move(late.mapped());
+  StoreMessage request{StoreMessage::Kind::take, 0, key, ""};
+  const auto last = given_up_.find(last_id_);
+  const bool goes_on = last != given_up_.end() && last->second == key;
+  try {
+    if (!goes_on) return ask(request, deadline);
+    request.id = last_id_;
+    Received answer = receive_answer(request, deadline);
+    if (answer.message.kind != StoreMessage::Kind::refused) return answer;
+    fail(ErrorCode::invalid, "{}", answer.message.value);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::timeout) given_up_[last_id_] = key;
+    // It may have come in before the answer that was waited for.
+    if (auto late = late_.extract(key)) return std::move(late.mapped());
+    throw;
+  }
+}
+
 void SocketStore::send_all(std::string bytes, int descriptor, Deadline deadline) {
   while (!bytes.empty()) {
     const auto count = os::send_with(socket_, bytes, descriptor);
@@ -165,8 +188,15 @@ void SocketStore::send_all(std::string bytes, int descriptor, Deadline deadline)
 SocketStore::Received SocketStore::receive_answer(const StoreMessage& request, Deadline deadline) {
   while (true) {
     Received answer = take_message(request, deadline);
-    // An answer to an earlier get() that gave up may still come in: its id is another one.
-    if (answer.message.id == request.id) return answer;
+    if (answer.message.id == request.id) {
+      given_up_.erase(given_up_.begin(), given_up_.upper_bound(request.id));
+      return answer;
+    }
+    // An answer to an earlier get() or take() that gave up may still come in: its id is another one.
+    const auto take = given_up_.find(answer.message.id);
+    if (take != given_up_.end() && answer.message.kind == StoreMessage::Kind::handed) {
+      late_[take->second] = std::move(answer);
+    }
   }
 }
 

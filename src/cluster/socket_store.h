@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <list>
+#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -173,6 +174,8 @@ class SocketStore : public Store {
 
   /// Sends a request and returns its answer. Throws what was refused as Error(invalid).
   Received ask(StoreMessage request, Deadline deadline, int descriptor = -1);
+  /// As ask(), of a take that may go on where an earlier one of the same key gave up.
+  Received ask_for_memory(const std::string& key, Deadline deadline);
   void send_all(std::string bytes, int descriptor, Deadline deadline);
   Received receive_answer(const StoreMessage& request, Deadline deadline);
   Received take_message(const StoreMessage& request, Deadline deadline);
@@ -185,6 +188,9 @@ class SocketStore : public Store {
   std::string received_;               // Bytes that are not a whole message yet.
   std::vector<UniqueFd> descriptors_;  // That came with them, in order.
   std::uint64_t last_id_ = 0;          // Of the last request.
+  // Memory is handed over once. What comes for a take() that gave up is kept for the next of its key.
+  std::map<std::uint64_t, std::string> given_up_;  // The keys of such takes, by their ids.
+  std::map<std::string, Received> late_;           // What came for them.
 };
 
 }  // namespace cohort::cluster

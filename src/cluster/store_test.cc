@@ -359,6 +359,45 @@ TEST(StoreServer, LetsGoOfMemoryWithItsGiver) {
   EXPECT_EQ(code, ErrorCode::timeout);
 }
 
+/// A group's store asks in slices of time, and memory is handed over once.
+TEST(StoreServer, MemoryThatComesAfterItsTakerGaveUpIsThereForItsNextTry) {
+  StoreServer server(Pass::draw());
+  server.start();
+  const os::SharedMemory memory = os::SharedMemory::create(4096);
+  SocketStore giver(server.endpoint(), server.pass(), soon());
+  SocketStore taker(server.endpoint(), server.pass(), soon());
+  const auto comes_at_once = [&](const std::string& key) {
+    try {
+      taker.take(key, os::SharedMemory::Pages::reserved, Deadline::in_seconds(0));
+      return true;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::timeout);
+      return false;
+    }
+  };
+  const auto take = [&](const std::string& key) {
+    return taker.take(key, os::SharedMemory::Pages::reserved, soon()).size();
+  };
+  for (int round = 0; round < 20; ++round) {
+    const std::string before = "before/" + std::to_string(round);
+    EXPECT_FALSE(comes_at_once(before));  // The server knows of it, or will.
+    giver.give(before, memory, 1);
+    EXPECT_EQ(take(before), 4096U);
+
+    const std::string between = "between/" + std::to_string(round);
+    EXPECT_FALSE(comes_at_once(between));
+    giver.give(between, memory, 1);
+    taker.set("other/" + std::to_string(round), "");  // Its answer comes after the memory.
+    EXPECT_EQ(take(between), 4096U);
+
+    const std::string two = "two/" + std::to_string(round);
+    giver.give(two, memory, 2);
+    EXPECT_TRUE(comes_at_once(two) || comes_at_once(two) || take(two) == 4096U);
+    EXPECT_EQ(giver.take(two, os::SharedMemory::Pages::reserved, soon()).size(), 4096U)
+        << "who asked again has taken it once";
+  }
+}
+
 TEST(StoreServer, RefusesATakenPort) {
   const Pass pass = Pass::draw();
   StoreServer server(kLoopback + ":0", pass);

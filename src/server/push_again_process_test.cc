@@ -23,7 +23,7 @@ namespace {
 
 using Consistency = ShardRules::Consistency;
 
-constexpr auto kTimeout = std::chrono::seconds(30);
+constexpr auto kTimeout = std::chrono::seconds(120);
 constexpr int kServers = 2, kWorkers = 2;
 constexpr std::size_t kPieces = 32;
 constexpr int kDeadlyPush = 5;

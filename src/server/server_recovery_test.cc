@@ -18,7 +18,7 @@ namespace {
 
 using Consistency = ShardRules::Consistency;
 
-constexpr auto kTimeout = std::chrono::seconds(30);
+constexpr auto kTimeout = std::chrono::seconds(120);
 constexpr std::size_t kDense = 50000;
 constexpr int kWorkers = 2;
 constexpr std::uint64_t kVersion = 30;
@@ -108,10 +108,20 @@ class Launcher {
     options.timeout = kTimeout;
     try {
       ServerClient client(options, store);
+      meet(worker, store);
       push_until_done(client, worker == 0, generation);
     } catch (const Error& error) {
       require(error.code() == ErrorCode::peer_lost, error.what());
       ::_exit(kInterrupted);
+    }
+  }
+
+  /// A server may die of the first push. Who has not found it by then would look for it in vain;
+  /// of that a launcher tells its workers, and here is none.
+  static void meet(int worker, cluster::Store& store) {
+    store.set("met/" + std::to_string(worker), "");
+    for (int other = 0; other < kWorkers; ++other) {
+      store.get("met/" + std::to_string(other), Deadline::in(kTimeout));
     }
   }
 

@@ -13,7 +13,12 @@ namespace cohort::server {
 namespace {
 
 constexpr int kWorkers = 4;
+// Sanitizers take their time for every one.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::int64_t kPieces = 1 << 16;
+#else
 constexpr std::int64_t kPieces = 1 << 20;
+#endif
 
 struct Answer : Visit {
   void answer(const ReplyHeader& given) override { reply = given; }

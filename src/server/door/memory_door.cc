@@ -24,18 +24,24 @@ class MemoryDoor::Guest : public Visit {
 
   /// Sizes are checked against what was mapped, since they come from another process.
   void greet(const Hello& hello) {
-    if (floats_number_ != hello.floats_number) {
+    const bool brings_floats = floats_number_ != hello.floats_number;
+    os::SharedMemory fresh;
+    if (brings_floats) fresh = take_memory_(hello.floats_number);
+    os::SharedMemory side = take_memory_(hello.side_number);
+    const std::size_t bytes = brings_floats ? fresh.size() : floats_.size();
+    if (hello.floats > bytes / sizeof(float) ||
+        bytes < 2 * whole_lines(hello.floats) * sizeof(float) || hello.part_begin > hello.floats ||
+        side.size() < 2 * kReplyBytes) {
+      fail(ErrorCode::corrupt, "a worker's memory is smaller than it says");
+    }
+    // From here on nothing fails: a greeting that is refused leaves all as it was.
+    if (brings_floats) {
       put_aside(floats_);
-      floats_ = take_memory_(hello.floats_number);
+      floats_ = std::move(fresh);
       floats_number_ = hello.floats_number;
     }
     put_aside(side_);
-    side_ = take_memory_(hello.side_number);
-    if (hello.floats > floats_.size() / sizeof(float) ||
-        floats_.size() < 2 * whole_lines(hello.floats) * sizeof(float) ||
-        hello.part_begin > hello.floats || side_.size() < 2 * kReplyBytes) {
-      fail(ErrorCode::corrupt, "a worker's memory is smaller than it says");
-    }
+    side_ = std::move(side);
     auto* floats = reinterpret_cast<float*>(floats_.data());
     outgoing_ = std::span(floats, hello.floats).subspan(hello.part_begin);
     incoming_ =

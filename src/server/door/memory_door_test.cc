@@ -38,6 +38,14 @@ class Neighbour {
     side_ = std::move(fresh);
   }
 
+  /// With floats for less than the model it speaks of.
+  void greet_with_too_little() {
+    door_.greet(worker_, {.pid = ::getpid(),
+                          .floats_number = give(os::SharedMemory::create(sizeof(float))),
+                          .floats = kDense,
+                          .side_number = give(os::SharedMemory::create(kSideBytes))});
+  }
+
   /// `as` is the worker it says it is; -1: itself.
   void push(float dense, std::vector<std::uint32_t> rows, std::vector<float> values, int as = -1) {
     auto* floats = reinterpret_cast<float*>(floats_.data());
@@ -132,6 +140,17 @@ TEST(MemoryDoor, RowsOfAPushThatWaitsStayWhenItsWorkerGreetsAgain) {
   second.push(2, {1, 3}, {10, 20});
   EXPECT_FALSE(second.is_answered());
   second.greet();
+  first.push(1, {0, 3}, {1, 2});
+  EXPECT_TRUE(first.is_answered() && second.is_answered());
+  EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
+}
+
+TEST(MemoryDoor, AGreetingThatIsRefusedLeavesAllAsItWas) {
+  Quorum server;
+  Neighbour first(0, server.door, server.store), second(1, server.door, server.store);
+  second.push(2, {1, 3}, {10, 20});
+  EXPECT_THROW(second.greet_with_too_little(), Error);
+  EXPECT_THROW(first.greet_with_too_little(), Error);
   first.push(1, {0, 3}, {1, 2});
   EXPECT_TRUE(first.is_answered() && second.is_answered());
   EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));

@@ -19,7 +19,12 @@ namespace {
 using Consistency = ShardRules::Consistency;
 
 // One server then has three pieces of dense floats, and three have one each.
+// Sanitizers take their time for every float.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t kDense = 5000;
+#else
 constexpr std::size_t kDense = 40000;
+#endif
 constexpr std::uint32_t kRows = 50;
 constexpr std::uint32_t kWidth = 3;
 constexpr int kSteps = 6;
