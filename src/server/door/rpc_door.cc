@@ -365,6 +365,8 @@ void RpcDoor::take_exchange(std::unique_ptr<rpc::RpcCall> call, Request&& reques
     complete(request, *last);
   } catch (const Error& error) {
     return last->refuse(error);
+  } catch (const std::bad_alloc&) {
+    return last->refuse(no_memory());
   }
   desk_.take(std::move(request), *last);
 }
