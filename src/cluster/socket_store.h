@@ -37,8 +37,9 @@ namespace cohort::cluster {
 ///
 /// A client has one request under way. A get() that gives up at its deadline tells the server
 /// nothing: its next request, with the next id, does, and an answer that comes late is recognised
-/// by its old id and dropped. So a timeout of get() leaves the connection usable; one while a
-/// request is being sent does not, since half of a request cannot be taken back.
+/// by its old id and dropped. Memory that comes late for a take() is kept for the next take() of
+/// its key, since the server hands it over once. So a timeout of either leaves the connection
+/// usable; one while a request is being sent does not, since half of a request cannot be taken back.
 ///
 /// What the server refuses (adding to a text, a key with the mark of another) is an answer. A client whose bytes cannot be
 /// messages, or that asks on and on without reading, is dropped, with a line in the log. What a
