@@ -123,9 +123,9 @@ class CohortTest(unittest.TestCase):
         path.write_text(text)
         return path
 
-    def start(self, *words, prefix=(), **more):
+    def start(self, *words, prefix=(), program=COMMAND, **more):
         process = subprocess.Popen(
-            [*prefix, COMMAND, *map(str, words)], cwd=self.folder, env=environment(**more),
+            [*prefix, program, *map(str, words)], cwd=self.folder, env=environment(**more),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end, process)
         return process

@@ -79,21 +79,22 @@ std::vector<double> time_in_processes(const Group& group, const TimingPlan& plan
   const auto answer = os::SharedMemory::create(count * sizeof(double));
   const std::span times(reinterpret_cast<double*>(answer.data()), count);
   cluster::StoreServer rendezvous(cluster::Pass::draw());
-  const auto connect = [&] {
+  using Role = cluster::Member::Role;
+  const auto connect = [&](Role role, int number) {
     return cluster::SocketStore(rendezvous.endpoint(), rendezvous.pass(),
-                                Deadline::in_seconds(kTimeoutSeconds));
+                                Deadline::in_seconds(kTimeoutSeconds), {role, number});
   };
   for (int server = 0; server < group.servers; ++server) {
     in_child(fmt::format("process {}", server), [&] {
       training::keep_large_blocks();  // As every process of a run does.
-      auto store = connect();
+      auto store = connect(Role::server, server);
       serve(group, server, store);
     });
   }
   for (int worker = 0; worker < group.workers; ++worker) {
     in_child(fmt::format("process {}", worker), [&] {
       training::keep_large_blocks();
-      auto store = connect();
+      auto store = connect(Role::worker, worker);
       std::vector<double> own(count);
       time_calls(group, worker, plan, store, own);
       if (worker == 0) std::ranges::copy(own, times.begin());

@@ -93,7 +93,7 @@ bool child_can_take(const os::SharedMemory& memory) {
   const pid_t child = ::fork();
   if (child == 0) {
     try {
-      cluster::SocketStore store(server.endpoint(), server.pass(), soon());
+      cluster::SocketStore store(server.endpoint(), server.pass(), soon(), {});
       store.take("memory", os::SharedMemory::Pages::on_use, soon());
       ::_exit(0);
     } catch (const std::exception&) {
@@ -101,7 +101,7 @@ bool child_can_take(const os::SharedMemory& memory) {
     }
   }
   server.start();
-  cluster::SocketStore(server.endpoint(), server.pass(), soon()).give("memory", memory, 1);
+  cluster::SocketStore(server.endpoint(), server.pass(), soon(), {}).give("memory", memory, 1);
   int status = 1;
   return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
 }

@@ -1,7 +1,6 @@
 #include "cluster/doorkeeper.h"
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,43 +19,44 @@ std::string path_of(const std::string& endpoint) {
   return os::is_unix(endpoint) ? endpoint.substr(os::unix_endpoint("").size()) : "";
 }
 
-/// The number of the file there; 0: there is none.
-ino_t file_at(const std::string& path) {
-  struct stat status {};
-  return !path.empty() && ::lstat(path.c_str(), &status) == 0 ? status.st_ino : 0;
-}
-
 }  // namespace
 
 Doorkeeper::Doorkeeper(const std::string& endpoint, const Pass& pass, Purpose purpose)
-    : listener_(os::listen_at(endpoint)),
-      pass_(pass),
-      purpose_(purpose),
-      maker_(::getpid()),
-      file_(file_at(path_of(endpoint))) {}
+    : listener_(os::listen_at(endpoint)), pass_(pass), purpose_(purpose), maker_(::getpid()) {}
 
 Doorkeeper::~Doorkeeper() {
   if (::getpid() != maker_) return;
   const std::string path = path_of(endpoint());
-  // Another run of the same name may have put its own there.
-  if (file_ != 0 && file_at(path) == file_) ::unlink(path.c_str());
+  if (!path.empty()) ::unlink(path.c_str());
 }
 
 int Doorkeeper::add_to(std::vector<pollfd>& sockets) const {
-  const bool takes = taking_ && !is_full();
+  const bool takes = taking_ && (!is_full() || has_room_to_make());
   sockets.push_back({listener_.socket.get(), static_cast<short>(takes ? POLLIN : 0), 0});
   for (const Stranger& stranger : strangers_) {
     sockets.push_back({stranger.socket.get(), POLLIN, 0});
   }
   if (strangers_.empty()) return -1;
   const Stranger& oldest = strangers_.front();
-  const auto left = (is_full() ? oldest.in_a_crowd : oldest.deadline).remaining();
+  // Once it has had its time in a crowd, whoever comes wakes the owner.
+  const bool in_a_crowd = is_full() && !oldest.in_a_crowd.passed();
+  const auto left = (in_a_crowd ? oldest.in_a_crowd : oldest.deadline).remaining();
   return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
 }
 
+// A crowd is taken in some rounds, and not in one: the owner has others to serve.
 std::vector<Doorkeeper::Admitted> Doorkeeper::look() {
-  if (taking_) take_new();
+  constexpr int kMostRounds = 8;
   std::vector<Admitted> admitted;
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (taking_) take_new();
+    move_all_on(admitted);
+    if (!make_room()) break;
+  }
+  return admitted;
+}
+
+void Doorkeeper::move_all_on(std::vector<Admitted>& admitted) {
   for (Stranger& stranger : strangers_) {
     if (const auto member = move_on(stranger)) {
       admitted.push_back({std::move(stranger.socket), *member});
@@ -66,8 +66,24 @@ std::vector<Doorkeeper::Admitted> Doorkeeper::look() {
     }
   }
   std::erase_if(strangers_, [](const Stranger& stranger) { return stranger.gone; });
-  while (is_full() && strangers_.front().in_a_crowd.passed()) strangers_.pop_front();
-  return admitted;
+}
+
+bool Doorkeeper::has_room_to_make() const {
+  return strangers_.front().in_a_crowd.passed() ||
+         std::ranges::any_of(strangers_, &Stranger::is_silent);
+}
+
+bool Doorkeeper::somebody_waits() const {
+  pollfd listener{listener_.socket.get(), POLLIN, 0};
+  return ::poll(&listener, 1, 0) > 0;
+}
+
+/// Where it is full and somebody waits. Whether there is room now.
+bool Doorkeeper::make_room() {
+  if (!taking_ || !is_full() || !somebody_waits()) return false;
+  std::erase_if(strangers_, [](const Stranger& stranger) { return stranger.is_silent(); });
+  if (is_full() && strangers_.front().in_a_crowd.passed()) strangers_.pop_front();
+  return !is_full();
 }
 
 void Doorkeeper::take_new() {

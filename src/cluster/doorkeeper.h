@@ -19,17 +19,19 @@ namespace cohort::cluster {
 ///
 ///   listener ──▶ strangers (at most 64, at most 10 s each) ──▶ admitted: a socket and its member
 ///
-/// A stranger costs one descriptor and about 200 bytes, for ten seconds at most. Where there are
-/// too many the others wait in the kernel, and the oldest goes once it has had two seconds: so a crowd
-/// of members that come at once all get in, and idle ones cannot keep members out. Strangers are
-/// dropped without a word to them; of the first the log says so.
+/// A stranger costs one descriptor and about 200 bytes, for ten seconds at most. Where there are as
+/// many as may be, others wait in the kernel. Then whoever has not said a word goes at once, since a
+/// member speaks as soon as it is connected (and one that was too slow comes again: meet()); of those
+/// that have spoken the oldest goes once it has had a second. So a crowd of members that come at once
+/// all get in, and idle ones cannot keep members out. Strangers are dropped without a word to them;
+/// of the first the log says so.
 ///
 /// It has no thread: its owner polls what add_to() names and calls look(). One thread at a time.
 class Doorkeeper {
  public:
   static constexpr std::size_t kMostStrangers = 64;
   static constexpr Duration kPatience = std::chrono::seconds(10);
-  static constexpr Duration kPatienceInACrowd = std::chrono::seconds(2);
+  static constexpr Duration kPatienceInACrowd = std::chrono::seconds(1);
 
   /// Listens from here on. Throws Error(io).
   Doorkeeper(const std::string& endpoint, const Pass& pass, Purpose purpose);
@@ -65,10 +67,16 @@ class Doorkeeper {
     std::string bytes = {};  ///< Of the opening, then of the closing.
     bool answered = false;
     bool gone = false;
+
+    bool is_silent() const { return !answered && bytes.empty(); }
   };
 
   bool is_full() const { return strangers_.size() >= kMostStrangers; }
+  bool has_room_to_make() const;
+  bool somebody_waits() const;
   void take_new();
+  bool make_room();
+  void move_all_on(std::vector<Admitted>& admitted);
   std::optional<Member> move_on(Stranger& stranger);
   void drop(Stranger& stranger, const char* why);
 
@@ -76,7 +84,6 @@ class Doorkeeper {
   const Pass pass_;
   const Purpose purpose_;
   const pid_t maker_;
-  const ino_t file_;  // Of the socket in its folder; 0: there is none.
   bool taking_ = true;
   bool has_warned_ = false;
   std::list<Stranger> strangers_;  // The oldest first.

@@ -3,9 +3,11 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <thread>
 
 #include "base/fail.h"
 #include "os/endpoint.h"
@@ -84,7 +86,7 @@ Accepting::Accepting(const Secret& secret, Purpose purpose) : secret_(secret), p
 
 std::optional<Answer> Accepting::answer(const Opening& opening) {
   if (opening.magic != Opening::kMagic || opening.purpose != purpose_ ||
-      opening.role > Member::Role::launcher) {
+      opening.role > Member::Role::server) {
     return std::nullopt;
   }
   opening_ = opening;
@@ -112,6 +114,23 @@ void prove(const UniqueFd& socket, const Connecting& connecting, const std::stri
          server);
   }
   send_all(socket, *closing, server, deadline);
+}
+
+UniqueFd meet(const Meeting& meeting, const std::function<UniqueFd()>& connect, Deadline deadline) {
+  constexpr Duration kPatience = std::chrono::seconds(10);
+  constexpr Duration kPause = std::chrono::milliseconds(5);
+  const Deadline last_try = Deadline::in(std::min(deadline.remaining(), kPatience));
+  while (true) {
+    UniqueFd socket = connect();
+    try {
+      prove(socket, Connecting(meeting.secret, meeting.purpose, meeting.self), meeting.server,
+            deadline);
+      return socket;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::peer_lost || last_try.passed()) throw;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 }  // namespace cohort::cluster

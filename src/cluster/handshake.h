@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -95,5 +96,18 @@ class Accepting {
 /// before it has shown that it does, Error(timeout) at the deadline. `server` is for their words.
 void prove(const UniqueFd& socket, const Connecting& connecting, const std::string& server,
            Deadline deadline);
+
+/// What a connection shall be, and how errors name the other end.
+struct Meeting {
+  const Secret& secret;
+  Purpose purpose;
+  Member self;
+  std::string server;
+};
+
+/// Connects by `connect`, which throws where it cannot, and proves. A door in a crowd may drop who
+/// is not quick enough; so where the other end closes the connection before it has answered, it tries
+/// again, for ten seconds or until the deadline. Throws as prove() and connect().
+UniqueFd meet(const Meeting& meeting, const std::function<UniqueFd()>& connect, Deadline deadline);
 
 }  // namespace cohort::cluster

@@ -8,13 +8,20 @@
 
 namespace cohort::cluster {
 
-/// The place of this process in a run that somebody else started: torchrun, or a user who set the
-/// same variables by hand on every host. Cohort's own launcher does not use these variables: the
-/// workers it forks know their places.
+/// The place of this process in a run that somebody else started. Cohort's own launcher does not use
+/// these variables: the workers it forks know their places. Of several launchers whose variables are
+/// set (torchrun within srun, say) the first of these counts, since it is the inner one:
 ///
-///   RANK, WORLD_SIZE               required, if any of the two is set
-///   MASTER_ADDR, MASTER_PORT       required: where rank 0 is, for all to find each other
-///   LOCAL_RANK, LOCAL_WORLD_SIZE   0 and LOCAL_RANK + 1 where left out
+///                  torchrun, or by hand  mpirun (Open MPI)           mpiexec (MPICH)   srun
+///   the rank       RANK                  OMPI_COMM_WORLD_RANK        PMI_RANK          SLURM_PROCID
+///   of how many    WORLD_SIZE            OMPI_COMM_WORLD_SIZE        PMI_SIZE          SLURM_STEP_NUM_TASKS
+///   on this host   LOCAL_RANK            OMPI_COMM_WORLD_LOCAL_RANK  MPI_LOCALRANKID   SLURM_LOCALID
+///   of how many    LOCAL_WORLD_SIZE      OMPI_COMM_WORLD_LOCAL_SIZE  MPI_LOCALNRANKS   (one node: all)
+///   the run        TORCHELASTIC_RUN_ID   PMIX_NAMESPACE              PMI_JOBID         SLURM_JOB_ID, _STEP_ID
+///
+/// Where they meet: COHORT_ADDRESS=host:port, or MASTER_ADDR and MASTER_PORT. Ranks that are known to
+/// be all on one host, of a launcher that names the run, need neither.
+///
 ///   TORCHELASTIC_…                 set by torchrun: its store, its run and restart
 ///   COHORT_SECRET_FILE             the run's secret; required between hosts
 ///   COHORT_INSECURE                1: what goes between hosts may be seen there
@@ -24,15 +31,15 @@ struct LaunchEnvironment {
   /// As given, and checked. Which ranks really share a host they find out by hosts_of_ranks().
   int local_rank = 0;
   int local_world = 1;
-  std::string master_host;
+  std::string master_host = {};  ///< Empty where the ranks meet by the name of their run.
   int master_port = 0;
 
   /// Set by torchrun where its agent already listens on the master port: then that is a c10d store,
   /// through which the ranks tell each other where theirs is.
   bool agent_store = false;
 
-  /// Different in every restart of the same run, so that no rank reads what an older one left.
-  std::string incarnation;
+  /// Of the run and its restart, so that no rank reads what an older one left.
+  std::string incarnation = {};
 
   /// All ranks are known to be on this host: their number says so, or the address of rank 0 is one
   /// that no other host can reach.
@@ -42,17 +49,18 @@ struct LaunchEnvironment {
   bool insecure = false;
 };
 
-/// Nothing where neither RANK nor WORLD_SIZE is set: this process starts the run itself. Throws
-/// Error(invalid) naming the variable where only a part is set, or a number makes no sense.
+/// Nothing where no launcher has set its variables, or one of MPI or Slurm has started this process
+/// alone: it starts the run itself. Throws Error(invalid) naming the variable where only a part is
+/// set, or a number makes no sense.
 std::optional<LaunchEnvironment> launch_environment(const os::GetVariable& get);
 
 /// Throws Error(invalid), saying what to do, where the run goes between hosts and nobody has said
 /// that this may be seen there, or there is no secret that all hosts know.
 void check_trust(const LaunchEnvironment& environment);
 
-/// With which the ranks of such a run meet: the secret in the file named, or one that follows from
-/// the user's own on this host and the name of the run; and a folder of this run among the user's.
-/// Nothing of it is told by one rank to another.
+/// With which the ranks of such a run meet: a secret that follows from the name of the run and from
+/// the file named, or from the user's own secret on this host; and a folder of this run among the
+/// user's. Nothing of it is told by one rank to another.
 Pass pass_of(const LaunchEnvironment& environment);
 
 }  // namespace cohort::cluster

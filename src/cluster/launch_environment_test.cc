@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <map>
 
@@ -108,7 +107,81 @@ TEST(LaunchEnvironment, RanksOfOneRunHaveOnePassAndOtherRunsAnother) {
   EXPECT_TRUE(equal(one.secret.mac({}), again.secret.mac({})));
   EXPECT_NE(one.folder, other.folder);
   EXPECT_FALSE(equal(one.secret.mac({}), other.secret.mac({})));
-  for (const std::string& folder : {one.folder, other.folder}) ::rmdir(folder.c_str());
+}
+
+TEST(LaunchEnvironment, ASecretOfAFileIsNotTheSecretOfARun) {
+  const Pass around = Pass::draw();
+  const std::string file = around.folder + "/secret";
+  const Secret given = Secret::in_file(file);
+  Variables here = by_hand_but("COHORT_SECRET_FILE", file);
+  const Pass one = pass_of(*read(here));
+  EXPECT_FALSE(equal(one.secret.mac({}), given.mac({})));
+  here["MASTER_ADDR"] = "localhost";
+  EXPECT_TRUE(equal(one.secret.mac({}), pass_of(*read(here)).secret.mac({})))
+      << "hosts may have other names for the host of rank 0";
+  here["MASTER_PORT"] = "29502";
+  EXPECT_FALSE(equal(one.secret.mac({}), pass_of(*read(here)).secret.mac({})));
+}
+
+const Variables kMpirun = {{"OMPI_COMM_WORLD_RANK", "1"},
+                           {"OMPI_COMM_WORLD_SIZE", "3"},
+                           {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
+                           {"PMIX_NAMESPACE", "962461697"}};
+
+TEST(LaunchEnvironment, ReadsWhatMpirunSets) {
+  const auto place = read(kMpirun);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->rank, 1);
+  EXPECT_EQ(place->world, 3);
+  EXPECT_EQ(place->local_rank, 1);
+  EXPECT_EQ(place->local_world, 3);
+  EXPECT_TRUE(place->one_host);
+  Variables next = kMpirun;
+  next["PMIX_NAMESPACE"] = "962461698";
+  EXPECT_NE(pass_of(*place).folder, pass_of(*read(next)).folder) << "another run";
+  next["OMPI_COMM_WORLD_SIZE"] = "1";
+  next["OMPI_COMM_WORLD_RANK"] = "0";
+  EXPECT_FALSE(read(next)) << "a process alone starts its own workers";
+}
+
+TEST(LaunchEnvironment, ReadsWhatSrunSets) {
+  Variables srun = {{"SLURM_PROCID", "2"},  {"SLURM_STEP_NUM_TASKS", "4"},
+                    {"SLURM_LOCALID", "2"}, {"SLURM_STEP_NUM_NODES", "1"},
+                    {"SLURM_JOB_ID", "77"}, {"SLURM_STEP_ID", "0"}};
+  const auto place = read(srun);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->rank, 2);
+  EXPECT_EQ(place->world, 4);
+  EXPECT_EQ(place->local_rank, 2);
+  EXPECT_TRUE(place->one_host);
+  EXPECT_EQ(place->incarnation, "77/0");
+  srun["SLURM_STEP_NUM_NODES"] = "2";
+  EXPECT_THAT(complaint(srun), ::testing::HasSubstr("COHORT_ADDRESS=host:port"));
+  srun["COHORT_ADDRESS"] = "node7:29500";
+  EXPECT_FALSE(read(srun)->one_host);
+  EXPECT_EQ(read(srun)->master_host, "node7");
+  EXPECT_EQ(read(srun)->master_port, 29500);
+  srun.erase("SLURM_STEP_NUM_TASKS");
+  EXPECT_FALSE(read(srun)) << "a batch script has a SLURM_PROCID too";
+}
+
+TEST(LaunchEnvironment, MpichNamesNoRunAndNeedsAnAddress) {
+  Variables mpich = {
+      {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "2"}};
+  EXPECT_THAT(complaint(mpich), ::testing::HasSubstr("PMI_RANK=0"));
+  mpich["COHORT_ADDRESS"] = "here";
+  EXPECT_THAT(complaint(mpich), ::testing::HasSubstr("is not host:port"));
+  mpich["COHORT_ADDRESS"] = "localhost:0";
+  EXPECT_THAT(complaint(mpich), ::testing::HasSubstr("the port of COHORT_ADDRESS=0"));
+  mpich["COHORT_ADDRESS"] = "localhost:29500";
+  EXPECT_TRUE(read(mpich)->one_host);
+}
+
+TEST(LaunchEnvironment, TheInnerLauncherCounts) {
+  Variables both = kMpirun;
+  for (const auto& [name, value] : kByHand) both[name] = value;
+  EXPECT_EQ(read(both)->world, 2);
 }
 
 TEST(LaunchEnvironment, NamesWhatIsMissingOrWrong) {

@@ -11,15 +11,8 @@
 namespace cohort::cluster {
 
 std::string name_of(const Member& member) {
-  switch (member.role) {
-    case Member::Role::worker:
-      return fmt::format("worker {}", member.number);
-    case Member::Role::server:
-      return fmt::format("server {}", member.number);
-    case Member::Role::launcher:
-      return "launcher";
-  }
-  return "nobody";
+  return fmt::format("{} {}", member.role == Member::Role::worker ? "worker" : "server",
+                     member.number);
 }
 
 std::string mark_of(const Member& member) {

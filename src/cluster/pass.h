@@ -9,9 +9,10 @@
 
 namespace cohort::cluster {
 
-/// Who is at an end of a connection: a task of the run, as it has said and proved (handshake.h).
+/// Who is at an end of a connection: a task of the run, as it has said and proved (handshake.h). The
+/// launcher, which speaks for all, is none: it has the store in its own memory and connects to nobody.
 struct Member {
-  enum class Role : std::uint32_t { worker, server, launcher };
+  enum class Role : std::uint32_t { worker, server };
 
   Role role = Role::worker;
   std::int32_t number = 0;  ///< Of the worker in its group, or of the server.
@@ -23,7 +24,7 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
-/// "worker 3", "server 0", "launcher".
+/// "worker 3", "server 0".
 std::string name_of(const Member& member);
 
 /// How keys of a store end that this member alone may write: "@worker-3", "@server-0".
@@ -31,12 +32,12 @@ std::string mark_of(const Member& member);
 
 /// What a task needs to meet the others of its run: the secret they share, and the folder of this
 /// host in which they listen. Everything that connects or listens gets it from the store of its run
-/// (Store::pass). A copy is the same pass; the folder goes with the last copy in the process that
-/// made it.
+/// (Store::pass). A copy is the same pass; the folder goes with the last copy in the processes that
+/// have made or opened it.
 struct Pass {
   Secret secret;
-  std::shared_ptr<const os::PrivateFolder> made_here;  ///< Null where another process made it.
-  std::string folder;                                  ///< Its path.
+  std::shared_ptr<const os::PrivateFolder> held;
+  std::string folder;  ///< Its path.
 
   /// For a new run: a new secret and a new folder.
   static Pass draw();

@@ -80,9 +80,11 @@ std::optional<StoreMessage> decode_store_message(std::string& bytes) {
 
 SocketStore::SocketStore(const std::string& endpoint, const Pass& pass, Deadline connect,
                          const Member& self)
-    : server_(endpoint), pass_(pass), socket_(os::connect_at(endpoint, connect)) {
-  prove(socket_, Connecting(pass.secret, Purpose::store, self), "The store at " + server_, connect);
-}
+    : server_(endpoint),
+      pass_(pass),
+      socket_(meet(
+          {pass.secret, Purpose::store, self, "The store at " + endpoint},
+          [&] { return os::connect_at(endpoint, connect); }, connect)) {}
 
 void SocketStore::set(const std::string& key, const std::string& value) {
   ask({StoreMessage::Kind::set, 0, key, value}, Deadline::in(kPromptAnswer));

@@ -150,9 +150,8 @@ class StoreServer {
 class SocketStore : public Store {
  public:
   /// Tries to connect until the deadline, because the server may start later. `self` is who this
-  /// process is in the run: a worker or a server writes no key with the mark of another.
-  SocketStore(const std::string& endpoint, const Pass& pass, Deadline connect,
-              const Member& self = {.role = Member::Role::launcher});
+  /// process is in the run: it writes no key with the mark of another.
+  SocketStore(const std::string& endpoint, const Pass& pass, Deadline connect, const Member& self);
 
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, Deadline deadline) override;

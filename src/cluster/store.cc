@@ -26,10 +26,11 @@ std::int64_t parse_counter(const std::string& key, const std::string& value) {
 /// With the lock held: what the key has now. Throws before anything changes.
 const std::string* MemoryStore::put(const std::string& key, const std::string& value) {
   if (const auto entry = values_.find(key); entry != values_.end()) return &entry->second;
-  if (bytes_ + key.size() + value.size() > kMaxStoreBytes) {
+  const std::size_t cost = kStoreKeyCost + key.size() + value.size();
+  if (bytes_ + cost > kMaxStoreBytes) {
     fail(ErrorCode::no_space, "The store has no room for the key \"{}\".", excerpt(key));
   }
-  bytes_ += key.size() + value.size();
+  bytes_ += cost;
   return &values_.emplace(key, value).first->second;
 }
 
@@ -151,6 +152,15 @@ os::SharedMemory MemoryStore::take(const std::string& key, os::SharedMemory::Pag
 const Pass& MemoryStore::pass() {
   const std::lock_guard lock(mutex_);
   if (!pass_) pass_ = Pass::draw();
+  return *pass_;
+}
+
+const Pass& PrefixStore::pass() {
+  if (prefix_.empty()) return store_.pass();
+  std::call_once(pass_once_, [this] {
+    pass_ = store_.pass();
+    pass_->secret = pass_->secret.of(prefix_);
+  });
   return *pass_;
 }
 

@@ -72,9 +72,10 @@ class Store {
   virtual const Pass& pass() = 0;
 };
 
-/// Bytes of keys and values that a store takes, so that nobody can fill its process's memory; and
-/// how many pieces of memory may lie there untaken.
+/// Bytes of keys and values that a store takes, so that nobody can fill its process's memory, each
+/// key with what it costs beside its text; and how many pieces of memory may lie there untaken.
 inline constexpr std::size_t kMaxStoreBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kStoreKeyCost = 128;
 inline constexpr std::size_t kMaxUntaken = 4096;
 
 /// A store within one process: the state behind a StoreServer, and what tests and threads use. Its
@@ -119,7 +120,7 @@ class MemoryStore : public Store {
   std::mutex mutex_;  // Guards all that follows.
   std::condition_variable changed_;
   std::map<std::string, std::string> values_;
-  std::size_t bytes_ = 0;  // Of keys and values.
+  std::size_t bytes_ = 0;  // Of keys and values, with the cost of each key.
   std::map<std::string, Untaken> untaken_;
   std::optional<Pass> pass_;
 };
@@ -159,7 +160,9 @@ class PrefixStore : public Store {
   std::string mark_of_rank(int rank) const override {
     return store_.mark_of_rank(ranks_.empty() ? rank : ranks_.at(static_cast<std::size_t>(rank)));
   }
-  const Pass& pass() override { return store_.pass(); }
+  /// One of the part alone: its secret follows from the store's and the prefix, so that what is made
+  /// with it for one group is not taken for another's.
+  const Pass& pass() override;
 
  private:
   /// `wait`, until the deadline, a little at a time, to look between whether the group is over.
@@ -170,6 +173,8 @@ class PrefixStore : public Store {
   std::string prefix_;
   std::function<bool()> abandoned_;
   std::vector<int> ranks_;
+  std::once_flag pass_once_;
+  std::optional<Pass> pass_;
 };
 
 /// A store for all hosts whose memory is handed over by another one, of this host. Both must outlive

@@ -30,10 +30,10 @@ std::int64_t parse_amount(const std::string& text) {
   fail(ErrorCode::invalid, "\"{}\" is not a number to add to a counter.", excerpt(text));
 }
 
-/// A key with a mark is of the one it names. The launcher speaks for all.
+/// A key with a mark is of the one it names.
 void check_writer(const Member& writer, const std::string& key) {
   const auto mark = key.rfind('@');
-  if (mark == std::string::npos || writer.role == Member::Role::launcher) return;
+  if (mark == std::string::npos) return;
   if (key.substr(mark) == mark_of(writer)) return;
   fail(ErrorCode::invalid, "{} may not write \"{}\"", name_of(writer), excerpt(key));
 }
@@ -96,9 +96,6 @@ void StoreServer::receive_from(Client& client) {
     }
     while (auto request = decode_store_message(client.incoming)) {
       handle(client, std::move(*request));
-    }
-    if (client.unread > kMaxUnreadAnswers) {
-      fail(ErrorCode::invalid, "It asks without reading the answers.");
     }
     if (client.descriptors.size() > kMaxLooseDescriptors) {
       fail(ErrorCode::invalid, "It sends descriptors that belong to nothing.");
@@ -174,6 +171,10 @@ void StoreServer::take_given(Client& client, const StoreMessage& request) {
 }
 
 void StoreServer::answer(Client& client, const StoreMessage& message, UniqueFd descriptor) {
+  // Before memory is taken for it: one read may bring hundreds of requests.
+  if (client.unread + message.value.size() > kMaxUnreadAnswers) {
+    fail(ErrorCode::invalid, "It asks without reading the answers.");
+  }
   client.outgoing.push_back({encode_store_message(message), std::move(descriptor)});
   client.unread += client.outgoing.back().bytes.size();
 }

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <limits>
@@ -79,7 +80,8 @@ class StoreTest : public ::testing::TestWithParam<bool> {
   /// Another client of the same store.
   Store& client() {
     if (!GetParam()) return memory_;
-    clients_.push_back(std::make_unique<SocketStore>(server_.endpoint(), server_.pass(), soon()));
+    clients_.push_back(
+        std::make_unique<SocketStore>(server_.endpoint(), server_.pass(), soon(), Member{}));
     return *clients_.back();
   }
 
@@ -111,6 +113,20 @@ TEST_P(StoreTest, HasRoomForSoMuchAndNoMore) {
       },
       Error);
   EXPECT_EQ(client().get("0", soon()), large) << "what was there stays";
+}
+
+TEST(MemoryStore, AKeyCountsForMoreThanItsText) {
+  MemoryStore store;
+  std::size_t left = kMaxStoreBytes;
+  for (int i = 10; left > 2 * kMaxStoreValue; ++i) {
+    store.set(std::to_string(i), std::string(kMaxStoreValue, 'x'));
+    left -= kMaxStoreValue + 2 + kStoreKeyCost;
+  }
+  constexpr std::size_t kFew = 10;
+  store.set("last", std::string(left - 4 - kStoreKeyCost - kFew * (kStoreKeyCost + 1), 'x'));
+  for (std::size_t i = 0; i < kFew; ++i) store.set(std::string(1, static_cast<char>('a' + i)), "");
+  EXPECT_THROW(store.set("z", ""), Error);
+  EXPECT_EQ(store.set_once("a", ""), "") << "what is there costs nothing again";
 }
 
 TEST_P(StoreTest, HandsMemoryToWhoTakesIt) {
@@ -234,6 +250,34 @@ bool is_closed(const UniqueFd& socket) {
   return os::wait_for_socket(socket, POLLIN, soon()) && ::read(socket.get(), &byte, 1) <= 0;
 }
 
+std::size_t peak_memory() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) << 10;
+}
+
+// One read of the server brings hundreds of requests, each with an answer of a megabyte.
+TEST(StoreServer, WhoAsksOnAndOnWithoutReadingIsDroppedBeforeItTakesMemory) {
+  StoreServer server(Pass::draw());
+  server.start();
+  SocketStore(server.endpoint(), server.pass(), soon(), {})
+      .set("k", std::string(kMaxStoreValue, 'x'));
+  const UniqueFd socket = proven_socket(server);
+  std::string requests;
+  for (std::uint64_t id = 1; id <= 600; ++id) {
+    requests += encode_store_message({Kind::get, id, "k", ""});
+  }
+  ASSERT_LT(requests.size(), 16u << 10) << "one read";
+  const std::size_t before = peak_memory();
+  send_bytes(socket, requests);
+  char part[4096];
+  while (os::wait_for_socket(socket, POLLIN, soon()) &&
+         ::read(socket.get(), part, sizeof(part)) > 0) {
+  }
+  EXPECT_LT(peak_memory(), before + (std::size_t{64} << 20));
+  SocketStore(server.endpoint(), server.pass(), soon(), {}).set("key", "still served");
+}
+
 TEST(StoreServer, RefusesAnAmountThatIsNoNumber) {
   StoreServer server(Pass::draw());
   server.start();
@@ -260,10 +304,10 @@ TEST(SocketStore, WaitsForAServerThatStartsLater) {
   const Pass pass = Pass::draw();
   const std::string endpoint = pass.endpoint_of("unix:later");
   std::string value;
-  std::jthread early([&] { value = SocketStore(endpoint, pass, soon()).get("key", soon()); });
+  std::jthread early([&] { value = SocketStore(endpoint, pass, soon(), {}).get("key", soon()); });
   StoreServer server(endpoint, pass);
   server.start();
-  SocketStore(endpoint, pass, soon()).set("key", "value");
+  SocketStore(endpoint, pass, soon(), {}).set("key", "value");
   early.join();
   EXPECT_EQ(value, "value");
 }
@@ -273,7 +317,8 @@ TEST(SocketStore, SaysWhereNobodyAnswered) {
   std::string endpoint;
   { endpoint = StoreServer(kLoopback + ":0", pass).endpoint(); }  // Nobody listens there now.
   for (const std::string& nowhere : {endpoint, pass.endpoint_of("unix:nowhere")}) {
-    const Error error = error_of([&] { SocketStore(nowhere, pass, Deadline::in_seconds(0.05)); });
+    const Error error =
+        error_of([&] { SocketStore(nowhere, pass, Deadline::in_seconds(0.05), {}); });
     EXPECT_EQ(error.code(), ErrorCode::timeout);
     EXPECT_THAT(error.what(), HasSubstr(nowhere));
   }
@@ -281,7 +326,7 @@ TEST(SocketStore, SaysWhereNobodyAnswered) {
 
 TEST(SocketStore, NamesTheHostThatCannotBeResolved) {
   const Error error = error_of(
-      [&] { SocketStore("no-such-host.invalid:1", Pass::draw(), Deadline::in_seconds(0.05)); });
+      [&] { SocketStore("no-such-host.invalid:1", Pass::draw(), Deadline::in_seconds(0.05), {}); });
   EXPECT_THAT(error.what(), HasSubstr("no-such-host.invalid"));
 }
 
@@ -292,7 +337,7 @@ TEST(SocketStore, NamesTheServerItLost) {
                                   : std::make_unique<StoreServer>(kLoopback + ":0", pass);
     const std::string endpoint = server->endpoint();
     server->start();
-    SocketStore store(endpoint, pass, soon());
+    SocketStore store(endpoint, pass, soon(), {});
     store.set("key", "value");
     server.reset();
     for (int call = 0; call < 2; ++call) {
@@ -307,16 +352,16 @@ TEST(SocketStore, TellsItsAddressOnTheConnection) {
   const Pass pass = Pass::draw();
   StoreServer remote(kLoopback + ":0", pass);
   remote.start();
-  EXPECT_EQ(SocketStore(remote.endpoint(), pass, soon()).local_address(), kLoopback);
+  EXPECT_EQ(SocketStore(remote.endpoint(), pass, soon(), {}).local_address(), kLoopback);
   StoreServer here(pass);
   here.start();
-  EXPECT_EQ(SocketStore(here.endpoint(), pass, soon()).local_address(), "");
+  EXPECT_EQ(SocketStore(here.endpoint(), pass, soon(), {}).local_address(), "");
 }
 
 TEST(SocketStore, MemoryIsNotHandedToAnotherHost) {
   StoreServer server(kLoopback + ":0", Pass::draw());
   server.start();
-  SocketStore store(server.endpoint(), server.pass(), soon());
+  SocketStore store(server.endpoint(), server.pass(), soon(), {});
   const Error error = error_of([&] { store.give("memory", os::SharedMemory::create(4096), 1); });
   EXPECT_EQ(error.code(), ErrorCode::unsupported);
   MemoryStore host;
@@ -331,7 +376,7 @@ TEST(StoreServer, DropsAMemberThatSpeaksAnotherProtocol) {
   const UniqueFd member = proven_socket(server);
   send_bytes(member, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_TRUE(is_closed(member));
-  SocketStore(server.endpoint(), server.pass(), soon()).set("key", "still served");
+  SocketStore(server.endpoint(), server.pass(), soon(), {}).set("key", "still served");
 }
 
 /// Memory that was given by who is gone would stay for as long as the run.
@@ -339,8 +384,8 @@ TEST(StoreServer, LetsGoOfMemoryWithItsGiver) {
   StoreServer server(Pass::draw());
   server.start();
   const os::SharedMemory memory = os::SharedMemory::create(4096);
-  auto giver = std::make_unique<SocketStore>(server.endpoint(), server.pass(), soon());
-  SocketStore taker(server.endpoint(), server.pass(), soon());
+  auto giver = std::make_unique<SocketStore>(server.endpoint(), server.pass(), soon(), Member{});
+  SocketStore taker(server.endpoint(), server.pass(), soon(), {});
   giver->give("kept", memory, kAnyTakers);
   taker.take("kept", os::SharedMemory::Pages::reserved, soon());
   giver.reset();
@@ -364,8 +409,8 @@ TEST(StoreServer, MemoryThatComesAfterItsTakerGaveUpIsThereForItsNextTry) {
   StoreServer server(Pass::draw());
   server.start();
   const os::SharedMemory memory = os::SharedMemory::create(4096);
-  SocketStore giver(server.endpoint(), server.pass(), soon());
-  SocketStore taker(server.endpoint(), server.pass(), soon());
+  SocketStore giver(server.endpoint(), server.pass(), soon(), {});
+  SocketStore taker(server.endpoint(), server.pass(), soon(), {});
   const auto comes_at_once = [&](const std::string& key) {
     try {
       taker.take(key, os::SharedMemory::Pages::reserved, Deadline::in_seconds(0));
@@ -437,7 +482,20 @@ TEST(StoreServer, AKeyWithAMarkIsWrittenByWhomItNames) {
             std::byte{7});
   one.set(key, "here");
   EXPECT_EQ(other.get(key, soon()), "here");
-  connect({.role = Member::Role::launcher}).set("report" + one.mark_of_rank(1), "all know");
+}
+
+TEST(PrefixStoreTest, EachPartHasASecretOfItsOwn) {
+  MemoryStore all;
+  PrefixStore one(all, "group/1/");
+  PrefixStore same(all, "group/1/");
+  PrefixStore next(all, "group/2/");
+  PrefixStore whole(all, "");
+  const auto mac_of = [](Store& store) { return store.pass().secret.mac({}); };
+  EXPECT_EQ(one.pass().folder, all.pass().folder);
+  EXPECT_EQ(mac_of(one), mac_of(same));
+  EXPECT_NE(mac_of(one), mac_of(all));
+  EXPECT_NE(mac_of(one), mac_of(next));
+  EXPECT_EQ(mac_of(whole), mac_of(all));
 }
 
 // A rank of a group is another worker of the run, also in a group of that group.

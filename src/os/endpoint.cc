@@ -10,11 +10,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <system_error>
 #include <thread>
 
 #include "base/fail.h"
 #include "base/integers.h"
+#include "os/file_lock.h"
 #include "os/tcp_socket.h"
 
 namespace cohort::os {
@@ -55,10 +57,25 @@ HostAndPort split(const std::string& endpoint) {
   return {host, static_cast<std::uint16_t>(*port)};
 }
 
+bool is_listened_at(const sockaddr_un& address) {
+  const UniqueFd socket = unix_socket();
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) ==
+             0 ||
+         errno == EAGAIN;  // Too many wait there.
+}
+
+/// The file of a socket stays when its process is killed, and goes here; the folder is ours alone.
+/// The lock lets nobody remove what another one has made after this one looked.
 Listener listen_at_path(const std::string& endpoint) {
+  constexpr Duration kPatience = std::chrono::seconds(10);
   const sockaddr_un address = address_of(endpoint);
   UniqueFd socket = unix_socket();
-  ::unlink(address.sun_path);  // Left by a process that was killed; the folder is ours alone.
+  const FileLock lock(std::filesystem::path(address.sun_path).parent_path() / "listening",
+                      Deadline::in(kPatience));
+  if (is_listened_at(address)) {
+    fail(ErrorCode::io, "Cannot listen on {}: another process listens there.", endpoint);
+  }
+  ::unlink(address.sun_path);
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       ::listen(socket.get(), SOMAXCONN) != 0) {
     fail_errno("Cannot listen on " + endpoint);

@@ -1,5 +1,6 @@
 // Proves that descriptors travel with their bytes, that a folder for sockets is its user's alone and
-// goes with its maker, and that leftovers of killed makers are removed.
+// goes with the last who holds it, that leftovers of killed holders are removed, and that nobody takes
+// a path where another one listens.
 
 #include "os/endpoint.h"
 
@@ -60,6 +61,24 @@ TEST(Endpoint, RefusesWhatIsNone) {
   EXPECT_THROW(listen_at(unix_endpoint("/tmp/" + std::string(200, 'x'))), Error);
 }
 
+TEST(Endpoint, APathIsOnesAloneWhileSomebodyListensThere) {
+  const PrivateFolder folder;
+  const std::string endpoint = unix_endpoint(folder.path() + "/here");
+  auto first = std::make_unique<Listener>(listen_at(endpoint));
+  try {
+    listen_at(endpoint);
+    FAIL() << "it was taken away from who listens there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::io);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("another process listens there"));
+  }
+  EXPECT_TRUE(connect_at(endpoint, in_time()));
+  first.reset();  // As after a kill: the file stays.
+  ASSERT_EQ(::access((folder.path() + "/here").c_str(), F_OK), 0);
+  const Listener next = listen_at(endpoint);
+  EXPECT_TRUE(connect_at(endpoint, in_time()));
+}
+
 TEST(PrivateFolder, IsItsUsersAloneAndGoesWithItsMaker) {
   std::string path;
   {
@@ -117,6 +136,37 @@ TEST(PrivateFolder, WhatAKilledMakerLeftIsRemovedByTheNext) {
   ::close(tell[1]);
 }
 
+TEST(PrivateFolder, OneOfANameIsSharedAndGoesWithTheLastHolder) {
+  const std::string name = "test-" + std::to_string(::getpid());
+  auto first = std::make_unique<PrivateFolder>(name);
+  auto second = std::make_unique<PrivateFolder>(name);
+  const std::string path = first->path();
+  EXPECT_EQ(second->path(), path);
+  first.reset();
+  EXPECT_EQ(::access(path.c_str(), F_OK), 0) << "the other one still has it";
+  { const PrivateFolder other(name + "-other"); }
+  EXPECT_EQ(::access(path.c_str(), F_OK), 0) << "it is no leftover";
+  second.reset();
+  EXPECT_NE(::access(path.c_str(), F_OK), 0);
+}
+
+TEST(PrivateFolder, OneOfANameIsTheSameForAllThatComeAndGo) {
+  const std::string name = "crowd-" + std::to_string(::getpid());
+  std::atomic<int> gone = 0;
+  {
+    std::vector<std::jthread> users;
+    for (int user = 0; user < 4; ++user) {
+      users.emplace_back([&] {
+        for (int round = 0; round < 300; ++round) {
+          const PrivateFolder folder(name);
+          if (!std::filesystem::exists(folder.path())) ++gone;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(gone, 0);
+}
+
 TEST(UserFolder, IsTheSameForAllAndRefusedWhereItIsNotPrivate) {
   EXPECT_EQ(user_folder(), user_folder());
   const PrivateFolder around;
@@ -132,6 +182,17 @@ TEST(UserFolder, IsTheSameForAllAndRefusedWhereItIsNotPrivate) {
   if (::geteuid() != 0) return;
   ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
   EXPECT_THROW(make_private_folder(path), Error);
+}
+
+TEST(UserFolder, StandsElsewhereWhereAnotherUserHasTakenItsName) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's folder";
+  const PrivateFolder base;
+  const PrivateFolder session;
+  const std::string first = user_folder_in(base.path(), session.path());
+  EXPECT_TRUE(first.starts_with(base.path() + "/"));
+  ASSERT_EQ(::chown(first.c_str(), 65534, 65534), 0);
+  EXPECT_TRUE(user_folder_in(base.path(), session.path()).starts_with(session.path() + "/"));
+  EXPECT_THROW(user_folder_in(base.path(), "/nowhere"), Error);
 }
 
 }  // namespace

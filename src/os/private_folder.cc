@@ -9,15 +9,15 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include "base/fail.h"
 
 namespace cohort::os {
 namespace {
 
-constexpr const char* kPrefix = "cohort-run-";  // Of no other folder that we make.
-constexpr const char* kLock = "lock";
+constexpr const char* kBase = "/tmp";
+constexpr const char* kOwn = "cohort-live-";  // New ones; of no other folder that we make.
+constexpr const char* kShared = "shared-";    // In the user's folder.
 
 /// A folder that is ours alone: no link, of our user, closed to all others.
 bool is_private(const std::string& path) {
@@ -26,68 +26,81 @@ bool is_private(const std::string& path) {
          status.st_uid == ::geteuid() && (status.st_mode & 077) == 0;
 }
 
-/// Where this user's folders stand.
-std::string base_folder() {
-  const std::string session = "/run/user/" + std::to_string(::geteuid());
-  return is_private(session) ? session : "/tmp";
+UniqueFd open_folder(const std::string& path) {
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// True when the lock is held now by this descriptor, and nobody had it.
-bool take_lock(const UniqueFd& lock) {
-  return lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+/// Whether what was opened still stands under its name: somebody may have removed it meanwhile.
+bool is_there(const UniqueFd& folder, const std::string& path) {
+  struct stat opened {};
+  struct stat named {};
+  return ::fstat(folder.get(), &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-UniqueFd open_lock(const std::string& folder, int flags) {
-  return UniqueFd(
-      ::open((folder + "/" + kLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600));
-}
-
-/// Folders whose makers were killed. One that is just being made has no lock yet, and stays; where
-/// its lock is there and not yet held, it may go, and its maker sees that (`make_locked`). The lock
-/// is held until the folder is gone, so that no maker takes it in between.
-void remove_leftovers(const std::string& base) {
+/// Folders whose holders were killed. One that is just being made is held by nobody yet and may go,
+/// too; its maker sees that. The lock is held until the folder is gone, so that nobody takes it in
+/// between.
+void remove_leftovers(const std::string& base, const std::string& prefix) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(base, ignored)) {
     const std::string path = entry.path().string();
-    if (!entry.path().filename().string().starts_with(kPrefix) || !is_private(path)) continue;
-    const UniqueFd lock = open_lock(path, 0);
-    if (take_lock(lock)) std::filesystem::remove_all(path, ignored);
+    if (!entry.path().filename().string().starts_with(prefix) || !is_private(path)) continue;
+    const UniqueFd folder = open_folder(path);
+    if (!folder || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    if (is_there(folder, path)) std::filesystem::remove_all(path, ignored);
   }
 }
 
-/// The lock of a new folder, or none when another process took the folder for a leftover before
-/// its lock was held.
-UniqueFd make_locked(const std::string& folder) {
-  UniqueFd lock = open_lock(folder, O_CREAT | O_EXCL);
-  if (!lock) fail_errno("Cannot write into the folder " + folder);
-  struct stat status {};
-  const bool is_there = take_lock(lock) && ::fstat(lock.get(), &status) == 0 && status.st_nlink > 0;
-  return is_there ? std::move(lock) : UniqueFd();
+/// The held folder, or none where it was taken for a leftover before it was held. Waits for who is
+/// just removing it.
+UniqueFd hold(const std::string& path) {
+  UniqueFd folder = open_folder(path);
+  if (!folder && errno != ENOENT) fail_errno("Cannot open the folder " + path);
+  while (folder && ::flock(folder.get(), LOCK_SH) != 0) {
+    if (errno != EINTR) fail_errno("Cannot lock the folder " + path);
+  }
+  return folder && is_there(folder, path) ? std::move(folder) : UniqueFd();
 }
 
 }  // namespace
 
 PrivateFolder::PrivateFolder() : maker_(::getpid()) {
-  const std::string base = base_folder();
-  remove_leftovers(base);
+  remove_leftovers(kBase, kOwn);
   while (!lock_) {
-    path_ = base + "/" + kPrefix + "XXXXXX";
+    path_ = std::string(kBase) + "/" + kOwn + "XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr) {
-      fail_errno("Cannot make a folder for sockets in " + base);
+      fail_errno(std::string("Cannot make a folder for sockets in ") + kBase);
     }
-    lock_ = make_locked(path_);
+    lock_ = hold(path_);
   }
 }
 
+PrivateFolder::PrivateFolder(const std::string& name) : maker_(::getpid()) {
+  const std::string user = user_folder();
+  path_ = user + "/" + kShared + name;
+  while (!lock_) {
+    make_private_folder(path_);
+    lock_ = hold(path_);
+  }
+  remove_leftovers(user, kShared);  // This one is held.
+}
+
+// The lock becomes one against all others, which it can where nobody else holds the folder.
 PrivateFolder::~PrivateFolder() {
-  if (::getpid() != maker_) return;
+  if (::getpid() != maker_ || ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) return;
   std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  if (is_there(lock_, path_)) std::filesystem::remove_all(path_, ignored);
 }
 
 void make_private_folder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) fail_errno("Cannot make " + path);
-  if (!is_private(path)) {
+  struct stat status {};
+  while (::mkdir(path.c_str(), 0700) != 0) {
+    if (errno != EEXIST) fail_errno("Cannot make " + path);
+    // Somebody may be removing it, as a leftover.
+    if (::lstat(path.c_str(), &status) == 0) break;
+  }
+  if (!is_private(path) && ::lstat(path.c_str(), &status) == 0) {
     fail(ErrorCode::io,
          "{} should be a folder of yours that nobody else can enter (mode 0700), and is not; "
          "remove it, or have it removed.",
@@ -96,7 +109,14 @@ void make_private_folder(const std::string& path) {
 }
 
 std::string user_folder() {
-  const std::string path = base_folder() + "/cohort-user-" + std::to_string(::geteuid());
+  return user_folder_in(kBase, "/run/user/" + std::to_string(::geteuid()));
+}
+
+std::string user_folder_in(const std::string& base, const std::string& session) {
+  std::string path = base + "/cohort-user-" + std::to_string(::geteuid());
+  struct stat status {};
+  const bool taken = ::lstat(path.c_str(), &status) == 0 && status.st_uid != ::geteuid();
+  if (taken && is_private(session)) path = session + "/cohort-user";
   make_private_folder(path);
   return path;
 }

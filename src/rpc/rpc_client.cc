@@ -52,15 +52,13 @@ class ClientConnection {
   std::string answer() const { return "The answer of the server at " + address; }
 
   /// The connection there is, or a new one. Throws Error(peer_lost) where nobody listens, and what
-  /// cluster::prove() throws.
+  /// cluster::meet() throws.
   Stub connected(Deadline deadline) {
     const std::lock_guard lock(mutex_);
     if (stub_) return stub_;
-    std::string reason;
-    UniqueFd socket = os::connect_once(pass_.endpoint_of(address), deadline, reason);
-    if (!socket) fail(ErrorCode::peer_lost, "{} cannot be reached: {}.", server(), reason);
-    cluster::prove(socket, cluster::Connecting(pass_.secret, cluster::Purpose::calls, self_),
-                   server(), deadline);
+    UniqueFd socket = cluster::meet(
+        {pass_.secret, cluster::Purpose::calls, self_, server()},
+        [&] { return connected_socket(deadline); }, deadline);
     stub_ = rpc::Frames::NewStub(channel_over(std::move(socket), address));
     return stub_;
   }
@@ -77,6 +75,13 @@ class ClientConnection {
   std::atomic<std::uint64_t> bytes_received = 0;
 
  private:
+  UniqueFd connected_socket(Deadline deadline) const {
+    std::string reason;
+    UniqueFd socket = os::connect_once(pass_.endpoint_of(address), deadline, reason);
+    if (!socket) fail(ErrorCode::peer_lost, "{} cannot be reached: {}.", server(), reason);
+    return socket;
+  }
+
   const cluster::Pass pass_;
   const cluster::Member self_;
   std::mutex mutex_;  // Guards stub_.

@@ -37,14 +37,15 @@ inline void require(bool true_if_right, const std::string& what) {
   if (!true_if_right) throw std::runtime_error(what);
 }
 
-/// Runs `body` with the run's store in a child, which ends without the program's exit handlers.
-inline pid_t start_process(const cluster::StoreServer& store,
+/// Runs `body` with the run's store in a child, which is `self` and ends without the program's exit
+/// handlers.
+inline pid_t start_process(const cluster::StoreServer& store, const cluster::Member& self,
                            const std::function<void(cluster::Store&)>& body) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
   try {
     cluster::SocketStore mine(store.endpoint(), store.pass(),
-                              Deadline::in(std::chrono::seconds(30)));
+                              Deadline::in(std::chrono::seconds(30)), self);
     body(mine);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "child failed: %s\n", error.what());

@@ -53,14 +53,16 @@ class TwoGroups {
     cluster::StoreServer store(cluster::Pass::draw());
     std::vector<pid_t> first, second, workers;
     for (int server = 0; server < kServers; ++server) {
-      first.push_back(start_process(store, [&](cluster::Store& mine) { serve(server, 1, mine); }));
-      second.push_back(start_process(store, [&](cluster::Store& mine) {
+      first.push_back(start_process(store, server_member(server, 0),
+                                    [&](cluster::Store& mine) { serve(server, 1, mine); }));
+      second.push_back(start_process(store, server_member(server, 0), [&](cluster::Store& mine) {
         char word = 0;
         if (::read(go_[0], &word, 1) == 1) serve(server, 2, mine);
       }));
     }
     for (int worker = 0; worker < kWorkers; ++worker) {
-      workers.push_back(start_process(store, [&](cluster::Store& mine) { work(worker, mine); }));
+      workers.push_back(start_process(store, worker_member(worker, 0),
+                                      [&](cluster::Store& mine) { work(worker, mine); }));
     }
     store.start();
     for (int server = 0; server < kServers; ++server) {

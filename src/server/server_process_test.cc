@@ -41,14 +41,15 @@ void push_ones(ServerClient& client, int times) {
 std::future<cluster::ServerReport> serve(const cluster::StoreServer& store,
                                          const ServerOptions& options) {
   return std::async(std::launch::async, [&store, options] {
-    cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
+    cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout),
+                              server_member(options.server, 0));
     return run_server(options, mine);
   });
 }
 
 /// Worker 1 of 2 kills itself after `kSteps` pushes.
 pid_t start_victim(const cluster::StoreServer& store, bool memory) {
-  return start_process(store, [memory](cluster::Store& mine) {
+  return start_process(store, worker_member(1, 0), [memory](cluster::Store& mine) {
     ServerClient client(client_of(1, 1, memory), mine);
     push_ones(client, kSteps);
     ::raise(SIGKILL);
@@ -61,7 +62,7 @@ void lose_a_worker(ShardRules::Consistency consistency) {
   const pid_t victim = start_victim(store, true);
   store.start();
   auto server = serve(store, server_with_quorum(0, 2, consistency));
-  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
+  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout), {});
   ServerClient client(client_of(0, 1, true), mine);
   client.initialise(model_of(std::vector<float>(kDense)));
   push_ones(client, 2 * kSteps);
@@ -80,7 +81,7 @@ void lose_a_worker_in_step(bool memory) {
   const pid_t victim = start_victim(store, memory);
   store.start();
   auto server = serve(store, server_with_quorum(0, 2, ShardRules::Consistency::sync));
-  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
+  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout), {});
   ServerClient client(client_of(0, 1, memory), mine);
   client.initialise(model_of(std::vector<float>(kDense)));
   try {
@@ -120,13 +121,13 @@ void wait_until_its_push_waits(cluster::Store& store) {
 /// Worker 1 is killed in the middle of a call. Its push may still count, in a whole step.
 void lose_a_worker_in_its_call() {
   cluster::StoreServer store(cluster::Pass::draw());
-  const pid_t victim = start_process(store, [](cluster::Store& mine) {
+  const pid_t victim = start_process(store, worker_member(1, 0), [](cluster::Store& mine) {
     ServerClient client(client_of(1, 1, false), mine);
     push_ones(client, kSteps + 1);
   });
   store.start();
   auto server = serve(store, server_with_quorum(0, 2, ShardRules::Consistency::sync));
-  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
+  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout), {});
   ServerClient client(client_of(0, 1, false), mine);
   client.initialise(model_of(std::vector<float>(kDense)));
   push_ones(client, kSteps);
@@ -149,7 +150,7 @@ void lose_a_worker_in_its_call() {
 /// ends with its group, and what has come of the worker stays.
 void lose_a_worker_when_another_server_is_silent() {
   cluster::StoreServer store(cluster::Pass::draw());
-  const pid_t victim = start_process(store, [](cluster::Store& mine) {
+  const pid_t victim = start_process(store, worker_member(1, 0), [](cluster::Store& mine) {
     ServerClient client(client_of(1, 1, false), mine);
     push_ones(client, 1);
   });
@@ -158,8 +159,10 @@ void lose_a_worker_when_another_server_is_silent() {
   options.servers = 2;
   options.board = cluster::WorkBoard::Options{.workers = 2, .end_step = kSteps};
   auto server = serve(store, options);
-  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
-  mine.set(server_key(1),
+  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout), {});
+  cluster::SocketStore(store.endpoint(), store.pass(), Deadline::in(kTestTimeout),
+                       server_member(1, 0))
+      .set(server_key(1),
            to_text(ServerAddress{.host = {}, .pid = ::getpid(), .rpc = "unix:nobody"}));
   ServerClient client(client_of(0, 1, false), mine);
   client.initialise(model_of(std::vector<float>(kDense)));
@@ -173,12 +176,12 @@ void lose_a_worker_when_another_server_is_silent() {
 /// Server 1 is killed; the worker's next exchange names it, and server 0 ends when it leaves.
 void lose_a_server(bool memory) {
   cluster::StoreServer store(cluster::Pass::draw());
-  const pid_t victim = start_process(store, [](cluster::Store& mine) {
+  const pid_t victim = start_process(store, server_member(1, 0), [](cluster::Store& mine) {
     run_server(server_with_quorum(1, 1, ShardRules::Consistency::sync), mine);
   });
   store.start();
   auto server = serve(store, server_with_quorum(0, 1, ShardRules::Consistency::sync));
-  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout));
+  cluster::SocketStore mine(store.endpoint(), store.pass(), Deadline::in(kTestTimeout), {});
   ServerClient client(client_of(0, 2, memory), mine);
   client.initialise(model_of(std::vector<float>(kDense)));
   push_ones(client, kSteps);
@@ -205,18 +208,19 @@ void train_together(bool memory) {
   cluster::StoreServer store(cluster::Pass::draw());
   std::vector<pid_t> tasks;
   for (const int server : {0, 1}) {
-    tasks.push_back(start_process(store, [server](cluster::Store& mine) {
+    tasks.push_back(start_process(store, server_member(server, 0), [server](cluster::Store& mine) {
       run_server(server_with_quorum(server, 2, ShardRules::Consistency::sync), mine);
     }));
   }
   for (const int worker : {0, 1}) {
-    tasks.push_back(start_process(store, [worker, memory](cluster::Store& mine) {
-      ServerClient client(client_of(worker, 2, memory), mine);
-      if (worker == 0) client.initialise(model_of(std::vector<float>(kDense)));
-      push_ones(client, kSteps);
-      const auto right = [](float value) { return value == -2.0F * kSteps; };
-      require(std::ranges::all_of(client.incoming(), right), "the sum is wrong");
-    }));
+    tasks.push_back(
+        start_process(store, worker_member(worker, 0), [worker, memory](cluster::Store& mine) {
+          ServerClient client(client_of(worker, 2, memory), mine);
+          if (worker == 0) client.initialise(model_of(std::vector<float>(kDense)));
+          push_ones(client, kSteps);
+          const auto right = [](float value) { return value == -2.0F * kSteps; };
+          require(std::ranges::all_of(client.incoming(), right), "the sum is wrong");
+        }));
   }
   store.start();
   for (const pid_t task : tasks) {

@@ -12,6 +12,7 @@
 #include "server/process_test_support.h"
 #include "server/server_test_support.h"
 #include "server/shard/reconcile_shards.h"
+#include "server/wire/server_address.h"
 
 namespace cohort::server {
 namespace {
@@ -63,12 +64,14 @@ class Launcher {
     cluster::StoreServer store(cluster::Pass::draw());
     std::vector<pid_t> servers, workers;
     for (int server = 0; server < scenario_.servers; ++server) {
-      servers.push_back(
-          start_process(store, [&](cluster::Store& mine) { serve(server, generation, mine); }));
+      servers.push_back(start_process(store, server_member(server, 0), [&](cluster::Store& mine) {
+        serve(server, generation, mine);
+      }));
     }
     for (int worker = 0; worker < kWorkers; ++worker) {
-      workers.push_back(
-          start_process(store, [&](cluster::Store& mine) { work(worker, generation, mine); }));
+      workers.push_back(start_process(store, worker_member(worker, 0), [&](cluster::Store& mine) {
+        work(worker, generation, mine);
+      }));
     }
     store.start();
     bool all_done = true;

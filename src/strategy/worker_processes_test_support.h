@@ -183,7 +183,8 @@ class WorkerProcesses {
     int code = 0;
     try {
       at::set_num_threads(1);
-      cluster::SocketStore store(server.endpoint(), server.pass(), Deadline::in_seconds(60));
+      cluster::SocketStore store(server.endpoint(), server.pass(), Deadline::in_seconds(60),
+                                 {.number = worker});
       live(worker, store);
     } catch (const std::exception& error) {
       std::fprintf(stderr, "worker %d: %s\n", worker, error.what());

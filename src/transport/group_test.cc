@@ -69,7 +69,7 @@ void run_as_processes(const MakeEngine& make, const EngineBody& body) {
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::alarm(240);
-      cluster::SocketStore store(server.endpoint(), server.pass(), soon());
+      cluster::SocketStore store(server.endpoint(), server.pass(), soon(), {.number = rank});
       run_engine(rank, store, make, body);
       std::fflush(nullptr);
       ::_exit(::testing::Test::HasFailure() ? 1 : 0);

@@ -88,7 +88,8 @@ class GlooMeeting : public Meeting {
   void begin(const std::vector<pid_t>&) override { server_.start(); }
 
   std::unique_ptr<Transport> connect(int rank) override {
-    cluster::SocketStore store(server_.endpoint(), server_.pass(), Deadline::in_seconds(60));
+    cluster::SocketStore store(server_.endpoint(), server_.pass(), Deadline::in_seconds(60),
+                               {.number = rank});
     return make_gloo_transport(rank, size_, store, {.bind_address = store.local_address()});
   }
 
@@ -115,8 +116,8 @@ class ComposedMeeting : public Meeting {
     Peers peers{.rank = rank, .hosts = {}};
     for (int i = 0; i < size_; ++i) peers.hosts.push_back(host_of_(i));
     End& end = ends_[static_cast<std::size_t>(rank)];
-    end.store =
-        std::make_unique<cluster::SocketStore>(server_.endpoint(), server_.pass(), deadline);
+    end.store = std::make_unique<cluster::SocketStore>(server_.endpoint(), server_.pass(), deadline,
+                                                       cluster::Member{.number = rank});
     const EngineOptions options{
         .name = "", .rank = rank, .world = size_, .address = "127.0.0.1", .cores = 2};
     end.engine = make_composed_engine(options, peers, *end.store, deadline);

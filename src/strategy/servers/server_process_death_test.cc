@@ -143,14 +143,16 @@ class BrokenRun {
 
   void serve(int server, std::int64_t generation, const cluster::StoreServer& meeting) {
     if (generation == 1 && server == killing_.server) set_failpoints(killing_.failpoint);
-    cluster::SocketStore store(meeting.endpoint(), meeting.pass(), Deadline::in_seconds(60));
+    cluster::SocketStore store(meeting.endpoint(), meeting.pass(), Deadline::in_seconds(60),
+                               server::server_member(server, 0));
     cluster::PrefixStore view(store, fmt::format("e{}/", generation));
     server::run_server(house_.options(server, group(generation)), view);
   }
 
   void work(int worker, bool breaks, const cluster::StoreServer& meeting) {
     at::set_num_threads(1);
-    cluster::SocketStore store(meeting.endpoint(), meeting.pass(), Deadline::in_seconds(60));
+    cluster::SocketStore store(meeting.endpoint(), meeting.pass(), Deadline::in_seconds(60),
+                               {.number = worker});
     GroupEnd end = train(1, worker, nullptr, store);
     if (breaks) {
       if (!end.lost_a_peer) fail(ErrorCode::invalid, "worker {} has lost nobody", worker);

@@ -336,11 +336,6 @@ Rendezvous::Rendezvous(const std::optional<cluster::LaunchEnvironment>& environm
   }
 }
 
-Rendezvous::~Rendezvous() {
-  server_.reset();
-  if (environment_) ::rmdir(pass_.folder.c_str());
-}
-
 void Rendezvous::serve() {
   if (server_) server_->start();
 }

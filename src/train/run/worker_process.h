@@ -19,8 +19,6 @@ namespace cohort::training {
 class Rendezvous {
  public:
   explicit Rendezvous(const std::optional<cluster::LaunchEnvironment>& environment);
-  /// Removes the folder of a run of several launchers, if it is the last there.
-  ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
