@@ -307,8 +307,8 @@ std::vector<std::byte> message_with(const std::string& codec, const Unusable& ba
     const auto bytes = std::as_bytes(std::span(values));
     return {bytes.begin(), bytes.end()};
   }
-  const auto made = compression::make_codec(mail_options(codec, Topology::all, 1, 3).compression,
-                                            {.count = kCount}, kSeed);
+  const MailOptions options = mail_options(codec, Topology::all, 1, 3);
+  const auto made = compression::make_codec(options.compression, options.shape, kSeed);
   std::vector<std::byte> message(made->max_bytes());
   message.resize(made->encode(values, message));
   if (std::isnan(bad.value)) std::fill_n(message.begin(), 2, std::byte{0xFF});  // A NaN of fp16.
