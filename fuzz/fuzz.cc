@@ -16,13 +16,24 @@ namespace {
 
 /// By name. A new target is a file in targets/, a line in targets.h and a line here.
 const Target kTargets[] = {
-    {"codec", codec, codec_seeds},    {"csv", csv, csv_seeds},
-    {"gossip", gossip, gossip_seeds}, {"idx", idx, idx_seeds},
-    {"libsvm", libsvm, libsvm_seeds}, {"manifest", manifest, manifest_seeds},
-    {"model", model, model_seeds},    {"replica", replica, replica_seeds},
-    {"reply", reply, reply_seeds},    {"request", request, request_seeds},
-    {"rpc", rpc_frames, rpc_seeds},   {"safetensors", safetensors, safetensors_seeds},
-    {"state", state, state_seeds},    {"store", store, store_seeds},
+    {"address", address, address_seeds},
+    {"claims", claims, claims_seeds},
+    {"codec", codec, codec_seeds},
+    {"csv", csv, csv_seeds},
+    {"door", door, door_seeds},
+    {"gossip", gossip, gossip_seeds},
+    {"idx", idx, idx_seeds},
+    {"libsvm", libsvm, libsvm_seeds},
+    {"manifest", manifest, manifest_seeds},
+    {"model", model, model_seeds},
+    {"replica", replica, replica_seeds},
+    {"reply", reply, reply_seeds},
+    {"report", report, report_seeds},
+    {"request", request, request_seeds},
+    {"rpc", rpc_frames, rpc_seeds},
+    {"safetensors", safetensors, safetensors_seeds},
+    {"state", state, state_seeds},
+    {"store", store, store_seeds},
     {"toml", toml, toml_seeds},
 };
 

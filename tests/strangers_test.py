@@ -10,10 +10,10 @@ import socket
 import stat
 import struct
 import subprocess
-import time
 import unittest
 
-from support import COMMAND, CohortTest, children_of, is_running, wait_until
+import read_safetensors
+from support import COMMAND, LIMIT, CohortTest, children_of, is_running, wait_until
 
 NOBODY = 65534
 
@@ -80,51 +80,121 @@ def opening(purpose, number=0):
     return struct.pack("<IIIiqq", 0x31414843, purpose, 0, number, -1, 0) + os.urandom(32)
 
 
-# What a stranger says first. Announced sizes are of gigabytes; the openings are right but for the proof.
-ATTACKS = [
-    b"",
-    os.urandom(64),
-    os.urandom(100_000),
-    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9),
-    store_message(0, b"group/1/region/0", b"made"),
-    store_message(0, b"stop", b"1"),
-    struct.pack("<IIQII", 0x31534843, 0, 1, 0xFFFFFFFF, 0xFFFFFFFF),
-    opening(1) + os.urandom(32),
-    opening(2) + os.urandom(32),
-    opening(2, number=1) + os.urandom(32) + b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    opening(3) + os.urandom(32),
-    opening(2)[:40],
-]
+def gossip_call(kind, weight, message=b""):
+    return struct.pack("<IidBBBBiqdd", 0x70736F67, 0, weight, kind, 0, 1, 0, 0, 0, 1, 1) + message
+
+
+def server_call(kind, rest=b""):
+    """Of a worker to a parameter server: its numbers are those of a build that nobody has."""
+    return struct.pack("<IIIIQQ", 0xC0406000, kind, 0, 0, 0, 1) + bytes(96) + rest
+
+
+# What once worked, of what each of those who listen understands. Announced sizes are of gigabytes.
+HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9)
+NAN = struct.pack("<f", float("nan"))
+ATTACKS = {
+    "presets the memory of the next group": store_message(0, b"group/1/region/0", b"made"),
+    "takes the memory of all": store_message(7, b"host/0/region/0", b""),
+    "gives memory of its own": store_message(6, b"host/0/region/0", b"4096 1"),
+    "ends the run": store_message(0, b"stop", b"1"),
+    "fills the launcher's memory": struct.pack("<IIQII", 0x31534843, 0, 1, 0xFFFFFFFF, 0xFFFFFFFF),
+    "reads the model of a server": server_call(5),
+    "brings a model": server_call(4, bytes(64)),
+    "greets with a path": server_call(2, b"1 64 0 /etc/hostname /dev/shm/model"),
+    "copies a shard of overflowing sizes": server_call(6, b"\xff" * 512),
+    "pushes what is no number": server_call(0, 64 * NAN),
+    "leaves as a worker": server_call(1),
+    "calls": HTTP2,
+    "puts a parcel of weight 1e30": gossip_call(0, 1e30, 64 * NAN),
+    "stops gossip": gossip_call(3, 0),
+    "talks without end": os.urandom(8 << 20),
+}
+PURPOSES = {"store": 1, "calls": 2, "messages": 3}
+IDLE = 1100
+
+
+def sayings():
+    """Every attack as it stands, and behind an opening that is right but for its proof."""
+    yield b""
+    for words in ATTACKS.values():
+        yield words
+        for purpose in PURPOSES.values():
+            yield opening(purpose, number=1) + os.urandom(32) + words
 
 
 def connect(place):
+    """Waits where the listener's queue is full: somebody takes from it, or the run hangs."""
     family = socket.AF_UNIX if isinstance(place, str) else socket.AF_INET
     connection = socket.socket(family)
-    connection.settimeout(5)
-    connection.connect(place)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", LIMIT, 0))
+    try:
+        connection.connect(place)
+    except OSError:
+        connection.close()
+        raise
     return connection
 
 
 def attack(place, words):
-    """What came back. The door answers an opening with 64 bytes, of which nobody without the secret can make anything."""
+    """What came back. The door answers an opening with 64 bytes, of which nobody without the secret can make anything.
+    Who listens knows that no more will come, and ends the connection (libgloo does not: it is waited for in vain)."""
     heard = b""
+    connection = connect(place)
     try:
-        with connect(place) as connection:
-            connection.sendall(words)
-            connection.settimeout(0.05)
-            while part := connection.recv(65536):
-                heard += part
+        connection.settimeout(LIMIT if isinstance(place, str) else 0.05)
+        connection.sendall(words)
+        connection.shutdown(socket.SHUT_WR)
+        while part := connection.recv(65536):
+            heard += part
     except OSError:
         pass
+    finally:
+        connection.close()
     return heard
 
 
+def not_refused_to_another_user(tries):
+    """What of the (name, function) another user was not refused, in words; empty where all was."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            for name, do in tries:
+                try:
+                    do()
+                    os.write(writer, f"{name}: done; ".encode())
+                except PermissionError:
+                    pass
+                except OSError as error:
+                    os.write(writer, f"{name}: {error}; ".encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        said = pipe.read().decode()
+    return said + ("" if os.waitpid(child, 0)[1] == 0 else "it died")
+
+
 class StrangersTest(CohortTest):
+    def setUp(self):
+        super().setUp()
+        self.folder.chmod(0o755)  # What is below must keep others out by itself.
+
     def start_run(self, name, *words, steps):
         self.run_dir = self.folder / name
         process = self.start(
             "train", self.job, "--run-dir", self.run_dir, "--set", "train.epochs=0", "--set", f"train.steps={steps}",
-            "--set", "log.every_steps=10", "--set", "log.tensorboard=false", "--set", "train.validate=never", *words)
+            "--set", "log.every_steps=10", "--set", "log.tensorboard=false", "--set", "train.validate=never",
+            "--set", f"cluster.timeout_seconds={5 * LIMIT}", *words)
+        return process
+
+    def start_endless_run(self, name, *words):
+        process = self.start_run(name, *words, steps=1_000_000_000)
         metrics = self.run_dir / "metrics.jsonl"
         wait_until(lambda: process.poll() is not None or metrics.exists() and metrics.read_text().count("\n") > 3,
                    "the workers train")
@@ -134,33 +204,59 @@ class StrangersTest(CohortTest):
     def model(self):
         return (self.run_dir / "model.safetensors").read_bytes()
 
-    def check_unchanged(self, *words, steps, loopback=False):
-        """`steps`: some seconds of training, so that it goes on while strangers come."""
-        quiet = self.start_run("quiet", *words, steps=steps)
-        pids = processes_of(quiet.pid)
+    def check_unchanged(self, *words, loopback=False, differ=0):
+        """The run goes on until the strangers are done, however long that takes, and is then asked to stop. One that
+        nobody disturbs makes as many steps: it must come to the same bytes, or to floats that differ by no more."""
+        process = self.start_endless_run("attacked", *words)
+        paths = self.visit(process, loopback)
+        process.send_signal(signal.SIGTERM)
+        self.assert_ends(process, 138)
+        for path in paths:
+            self.assertFalse(os.path.exists(path), "nothing is left behind")
+        attacked, model = self.summary(), self.model()
+        self.assertEqual((attacked["status"], attacked["restarts"], attacked["failures"]), ("interrupted", 0, []))
+
+        self.assert_ends(self.start_run("quiet", *words, steps=attacked["steps"]), 0)
+        self.assert_same(model, self.model(), differ)
+        return attacked
+
+    def visit(self, process, loopback):
+        """All strangers, at all that listens; returns the unix sockets."""
+        pids = processes_of(process.pid)
+        before = memory_of(pids)
         paths = unix_listeners(pids)
         self.assertTrue(paths, "nothing listens, so nothing was tested")
         self.assert_locked(paths, pids, loopback)
-        self.assert_ends(quiet, 0)
-        for path in paths:
-            self.assertFalse(os.path.exists(path), "nothing is left behind")
-        expected = self.model()
-
-        process = self.start_run("attacked", *words, steps=steps)
-        pids = processes_of(process.pid)
-        before = memory_of(pids)
-        places = unix_listeners(pids) + [("127.0.0.1", port) for _, port in tcp_listeners(pids)]
-        for place in places:
-            self.assert_kept_out(place)
-            for words_said in ATTACKS:
-                heard = attack(place, words_said)
+        self.assert_other_users_are_kept_out(paths, pids)
+        for place in paths + [("127.0.0.1", port) for _, port in tcp_listeners(pids)]:
+            for saying in sayings():
+                heard = attack(place, saying)
                 self.assertLessEqual(len(heard), 64, f"{place} says {heard[:80]} to a stranger")
-        self.assertIsNone(process.poll(), "the run was over before the attacks were; give it more steps")
+        self.come_and_stay(paths)
+        self.assertIsNone(process.poll(), "the run was ended")
+        self.assertTrue(all(map(is_running, pids)), "no task was lost")
         self.assertLess(memory_of(pids), before + (256 << 20))
-        self.assert_ends(process, 0)
-        summary = self.summary()
-        self.assertEqual((summary["status"], summary["restarts"]), ("completed", 0))
-        self.assertEqual(self.model(), expected, "to the byte")
+        return paths
+
+    def assert_same(self, model, quiet, differ):
+        if differ == 0:
+            self.assertEqual(model, quiet, "to the byte")
+        for one, other in zip(*map(read_safetensors.arrays, (model, quiet)), strict=True):
+            self.assertEqual(one[:3], other[:3])
+            self.assertLessEqual(max(abs(x - y) for x, y in zip(one[3], other[3])), differ, one[0])
+
+    def come_and_stay(self, paths):
+        """A crowd at every door that says half an opening and no more, for as long as the test goes on."""
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        for path in paths:
+            for _ in range(IDLE):
+                connection = connect(path)
+                self.addCleanup(connection.close)
+                try:
+                    connection.send(opening(1)[:40])
+                except BrokenPipeError:
+                    pass  # It has been shown the door already.
 
     def assert_locked(self, paths, pids, loopback):
         """On one host nothing but sockets in a folder that its user alone can enter."""
@@ -173,50 +269,50 @@ class StrangersTest(CohortTest):
             self.assertTrue(loopback, f"a run of one host listens on TCP port {port}")
             self.assertEqual(address, "0100007F", "only this host can reach it")
 
-    def assert_kept_out(self, place):
-        """Another user cannot even connect."""
-        if os.geteuid() != 0 or not isinstance(place, str):
+    def assert_other_users_are_kept_out(self, paths, pids):
+        """They can neither connect nor see what listens, nor read and overwrite the model where it is."""
+        if os.geteuid() != 0:
             return
-        child = os.fork()
-        if child == 0:
-            os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-            try:
-                connect(place)
-                os._exit(1)
-            except PermissionError:
-                os._exit(0)
-            except OSError:
-                os._exit(2)
-        self.assertEqual(os.waitpid(child, 0)[1], 0, f"another user can connect to {place}")
+        tries = [(path, lambda path=path: connect(path)) for path in paths]
+        tries += [(path, lambda path=path: os.listdir(pathlib.Path(path).parent)) for path in paths]
+        for pid in pids:
+            tries += [(f"/proc/{pid}/{name}", lambda file=f"/proc/{pid}/{name}", do=do: do(file))
+                      for name, do in (("mem", lambda file: open(file, "r+b")), ("fd", os.listdir),
+                                       ("map_files", os.listdir), ("environ", lambda file: open(file).read()))]
+        tries += [(f"the run's {name}", lambda name=name: open(self.run_dir / name, "r+b"))
+                  for name in ("metrics.jsonl", "config.toml")]
+        self.assertEqual(not_refused_to_another_user(tries), "")
 
     def test_all_reduce_in_shared_memory(self):
-        self.check_unchanged(steps=30000)
+        self.check_unchanged()
 
     def test_parameter_servers(self):
-        self.check_unchanged("--strategy", "parameter-server", "--servers", "2", "--set", "strategy.mode=sync",
-                             steps=12000)
+        self.check_unchanged("--strategy", "parameter-server", "--servers", "2", "--set", "strategy.mode=sync")
 
     def test_gloo_on_one_host(self):
-        self.check_unchanged("--engine", "gloo", steps=6000, loopback=True)
+        self.check_unchanged("--engine", "gloo", loopback=True)
+
+    # Workers that gossip by calls. What comes of several depends on who was quicker; one that is alone comes to the
+    # same bytes whenever nobody tells it anything.
+    def test_gossip_of_a_worker_that_learns(self):
+        self.check_unchanged("--strategy", "gossip", "--engine", "gloo", "--workers", "1", loopback=True)
+
+    # Models that stand still are the same however they are mixed, and another one among them would be seen.
+    def check_gossip_between_workers(self, send, differ):
+        summary = self.check_unchanged("--strategy", "gossip", "--engine", "gloo", "--set", f"strategy.send={send}",
+                                       "--set", "train.optimizer.lr=0", loopback=True, differ=differ)
+        self.assertGreater(summary["bytes_sent"], 0)
+
+    def test_gossip_of_gradients(self):
+        self.check_gossip_between_workers("gradients", differ=0)
+
+    # A mean of equal models is rounded by weights that depend on who was quicker.
+    def test_gossip_of_parameters(self):
+        self.check_gossip_between_workers("parameters", differ=1e-6)
 
     def test_idle_strangers_keep_no_newcomer_out(self):
-        process = self.start_run("crowded", "--strategy", "parameter-server", steps=1_000_000)
-        pids = processes_of(process.pid)
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, most), most))
-        idle = []
-        self.addCleanup(lambda: [connection.close() for connection in idle])
-        for path in unix_listeners(pids):
-            for _ in range(1100):
-                connection = socket.socket(socket.AF_UNIX)
-                idle.append(connection)
-                connection.setblocking(False)
-                try:
-                    connection.connect(path)
-                except BlockingIOError:
-                    time.sleep(0.001)  # The queue of the listener is full for a moment.
+        process = self.start_endless_run("crowded", "--strategy", "parameter-server")
+        self.come_and_stay(unix_listeners(processes_of(process.pid)))
         launcher = children_of(process.pid)[0]
         workers = children_of(launcher)
         os.kill(workers[0], signal.SIGKILL)
@@ -226,8 +322,7 @@ class StrangersTest(CohortTest):
                    '"group":2' in history.read_text().replace(" ", ""), "the lost worker is replaced")
         self.assertIsNone(process.poll(), "the run goes on")
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=120)
-        self.assertEqual(process.returncode, 138)
+        self.assert_ends(process, 138)
         self.assertGreaterEqual(self.summary()["restarts"], 1)
 
 

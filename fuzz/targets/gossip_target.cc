@@ -1,5 +1,5 @@
 // Calls between peers: headers, parcels put into a box as the receiver's server does it, pieces of
-// work that are said to be done, and the answers to all of them.
+// work that are said to be done, and the answers to parcels.
 
 #include <array>
 
@@ -47,7 +47,6 @@ void count_claims(const RemoteHeader& header) {
 
 void gossip(Bytes input) {
   if (input.size() == sizeof(gossip::PutReply)) (void)gossip::read_put_reply(input);
-  if (input.size() == sizeof(gossip::ClaimReply)) (void)gossip::read_claim_reply(input);
   const RemoteHeader header = gossip::read_header(input);
   if (header.kind == RemoteHeader::Kind::put) {
     put_parcel(header, input.subspan(sizeof header));

@@ -7,10 +7,16 @@ namespace cohort::fuzz {
 
 using Seeds = std::vector<std::string>;
 
+void address(Bytes input);
+Seeds address_seeds();
+void claims(Bytes input);
+Seeds claims_seeds();
 void codec(Bytes input);
 Seeds codec_seeds();
 void csv(Bytes input);
 Seeds csv_seeds();
+void door(Bytes input);
+Seeds door_seeds();
 void gossip(Bytes input);
 Seeds gossip_seeds();
 void idx(Bytes input);
@@ -25,6 +31,8 @@ void replica(Bytes input);
 Seeds replica_seeds();
 void reply(Bytes input);
 Seeds reply_seeds();
+void report(Bytes input);
+Seeds report_seeds();
 void request(Bytes input);
 Seeds request_seeds();
 void rpc_frames(Bytes input);

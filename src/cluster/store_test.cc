@@ -9,8 +9,10 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <limits>
 #include <thread>
 
@@ -377,6 +379,56 @@ TEST(StoreServer, DropsAMemberThatSpeaksAnotherProtocol) {
   send_bytes(member, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_TRUE(is_closed(member));
   SocketStore(server.endpoint(), server.pass(), soon(), {}).set("key", "still served");
+}
+
+// So that no member can fill the launcher's memory with answers, or its table of descriptors.
+TEST(StoreServer, DropsAMemberThatAsksAndAsksWithoutReading) {
+  StoreServer server(Pass::draw());
+  server.start();
+  SocketStore other(server.endpoint(), server.pass(), soon(), {});
+  other.set("large", std::string(kMaxStoreValue, 'x'));
+  const UniqueFd member = proven_socket(server);
+  const std::string question = encode_store_message({Kind::get, 1, "large", ""});
+  const Deadline deadline = soon();
+  bool dropped = false;
+  while (!dropped && !deadline.passed()) {
+    const auto sent = ::send(member.get(), question.data(), question.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EAGAIN) os::wait_for_socket(member, POLLOUT, deadline);
+    dropped = sent < 0 && errno != EAGAIN;
+  }
+  EXPECT_TRUE(dropped);
+  EXPECT_EQ(other.get("large", soon()).size(), kMaxStoreValue) << "all others are still served";
+}
+
+TEST(StoreServer, DropsAMemberWhoseDescriptorsBelongToNothing) {
+  StoreServer server(Pass::draw());
+  server.start();
+  const UniqueFd member = proven_socket(server);
+  const std::string half = encode_store_message({Kind::set, 1, "key", std::string(1000, 'x')});
+  for (const char byte : half.substr(0, 40)) {
+    if (os::send_with(member, std::string(1, byte), STDERR_FILENO) < 0) break;
+  }
+  EXPECT_TRUE(is_closed(member));
+  SocketStore(server.endpoint(), server.pass(), soon(), {}).set("key", "still served");
+}
+
+TEST(StoreServer, AMemberThatGivesAndGivesHasRoomForSoMuch) {
+  constexpr int kGiven = 300;
+  StoreServer server(Pass::draw());
+  server.start();
+  const os::SharedMemory memory = os::SharedMemory::create(4096);
+  SocketStore giver(server.endpoint(), server.pass(), soon(), {});
+  SocketStore taker(server.endpoint(), server.pass(), soon(), {});
+  const auto descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const auto before = descriptors();
+  for (int number = 0; number < kGiven; ++number) {
+    giver.give("piece/" + std::to_string(number), memory, 1);
+  }
+  EXPECT_LT(descriptors() - before, kGiven / 2);
+  const std::string newest = "piece/" + std::to_string(kGiven - 1);
+  EXPECT_EQ(taker.take(newest, os::SharedMemory::Pages::reserved, soon()).size(), 4096U);
 }
 
 /// Memory that was given by who is gone would stay for as long as the run.

@@ -82,8 +82,13 @@ void BatchSequence::begin_epoch(std::int64_t number) {
   epoch_order_ = order_.epoch(number);
 }
 
-// An epoch's order is made anew only where the step is of another epoch.
+// An epoch's order is made anew only where the step is of another epoch. Claims come from another
+// process, and a piece that is none would be read from beyond the order.
 void BatchSequence::seek(const cluster::Claim& claim) {
+  if (claim.step < 0 || claim.part < 0 || claim.part >= options_.world) {
+    fail(ErrorCode::corrupt, "there is no part {} of step {} among {}", claim.part, claim.step,
+         options_.world);
+  }
   const std::int64_t steps = steps_per_epoch(order_.samples(), options_.batch);
   if (claim.step / steps != at_.epoch) begin_epoch(claim.step / steps);
   at_.offset = claim.step % steps * options_.batch;

@@ -105,7 +105,8 @@ class BatchSequence {
   Item next();
 
   /// Goes on with this part of the batch of this step, counted from the start of epoch 0. For
-  /// workers that are handed their work: `world` is then the number of parts.
+  /// workers that are handed their work: `world` is then the number of parts. Throws Error(corrupt)
+  /// for a piece that there is not.
   void seek(const cluster::Claim& claim);
 
  private:

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <tuple>
 #include <vector>
@@ -149,6 +150,18 @@ TEST(BatchSequence, GoesToAnyPartOfAnyStep) {
       EXPECT_EQ(taken_by(wanderer), taken_by(straight));
     }
   }
+}
+
+TEST(BatchSequence, APieceThatCannotBeIsRefusedAndMovesNothing) {
+  BatchSequence sequence(10, {.seed = 5, .batch = 4, .world = 3});
+  sequence.seek({2, 1});
+  for (const cluster::Claim& wrong :
+       {cluster::Claim{-1, 0}, {0, -1}, {0, 3}, {std::numeric_limits<std::int64_t>::min(), 0}}) {
+    EXPECT_THAT([&] { sequence.seek(wrong); }, ThrowsMessage<Error>(HasSubstr("there is no part")));
+  }
+  BatchSequence straight(10, {.seed = 5, .batch = 4, .world = 3});
+  straight.seek({2, 1});
+  EXPECT_EQ(sequence.next().place.first_row, straight.next().place.first_row);
 }
 
 TEST(BatchSequence, RefusesWhatMakesNoSense) {

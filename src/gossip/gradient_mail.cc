@@ -54,8 +54,10 @@ Pieces GradientMail::collect(PeerBoxes& boxes, std::span<float> sum) {
   for (const int peer : sources_) {
     const auto arrived = boxes.take(peer);
     if (!arrived) continue;
-    const std::span<const float> gradients = decode(*arrived, sum.size());
-    const bool finite = std::isfinite(arrived->rates()) && compression::all_finite(gradients);
+    const std::span<const float> gradients =
+        read_or_none([&] { return decode(*arrived, sum.size()); });
+    const bool finite =
+        !gradients.empty() && std::isfinite(arrived->rates()) && compression::all_finite(gradients);
     if (!screen_.passes(peer, arrived->weight(), finite)) continue;
     pieces += {.count = arrived->weight(), .rates = arrived->rates()};
     collective::add_to(sum, gradients);

@@ -62,6 +62,17 @@ inline std::span<const float> floats_of_message(std::span<const std::byte> messa
   return {reinterpret_cast<const float*>(message.data()), count};
 }
 
+/// What `read` makes of a message; nothing where it cannot be read, which is its sender's fault and
+/// must not end its reader.
+template <class Read>
+std::span<const float> read_or_none(Read&& read) {
+  try {
+    return read();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 /// One worker's parameters on their way to its neighbours, and theirs to it, by push-sum. A message
 /// that was not taken is replaced by the next, and its weight comes back: so a neighbour that
 /// sleeps has no more weight waiting for it than was sent last, and when it wakes up, with a model

@@ -307,8 +307,8 @@ std::vector<std::byte> message_with(const std::string& codec, const Unusable& ba
     const auto bytes = std::as_bytes(std::span(values));
     return {bytes.begin(), bytes.end()};
   }
-  const auto made = compression::make_codec(mail_options(codec, Topology::all, 1, 3).compression,
-                                            {.count = kCount}, kSeed);
+  const MailOptions options = mail_options(codec, Topology::all, 1, 3);
+  const auto made = compression::make_codec(options.compression, options.shape, kSeed);
   std::vector<std::byte> message(made->max_bytes());
   message.resize(made->encode(values, message));
   if (std::isnan(bad.value)) std::fill_n(message.begin(), 2, std::byte{0xFF});  // A NaN of fp16.
@@ -360,6 +360,49 @@ TEST(GradientMail, LeavesOutGradientsThatWouldSpoilAll) {
       EXPECT_DOUBLE_EQ(pieces.count, 1);
       EXPECT_DOUBLE_EQ(pieces.rates, 0.25);
       for (std::size_t i = 8; i < kCount; ++i) EXPECT_NEAR(sum[i], random_floats(1)[i], 1e-3);
+      EXPECT_EQ(mail.left_out(), 1);
+    }
+  }
+}
+
+/// Of every codec: a message that ends too early, is too long, or is none at all.
+std::vector<std::vector<std::byte>> unreadable(const std::string& codec) {
+  const auto whole = message_with(codec, {.what = "good"});
+  std::vector<std::vector<std::byte>> all = {{}, {std::byte{1}}, whole, whole};
+  all[2].resize(whole.size() / 2);
+  all[3].resize(whole.size() + 4);
+  return all;
+}
+
+// Its sender's fault: the reader goes on, with what it has and with what others send.
+TEST(ParameterMail, LeavesOutWhatCannotBeRead) {
+  for (const std::string& codec : ParameterMail::codecs()) {
+    for (const auto& message : unreadable(codec)) {
+      SCOPED_TRACE(codec + ", " + std::to_string(message.size()));
+      Floats own = random_floats(0);
+      ParameterMail mail(mail_options(codec, Topology::all, 0, 3), own);
+      BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = 4096});
+      group.of(1).put(0, {.weight = 0.5, .message = message}, WhenFull::replace);
+      mail.merge(group.of(0), own);
+      EXPECT_EQ(own, random_floats(0));
+      EXPECT_EQ(mail.left_out(), 1);
+      EXPECT_DOUBLE_EQ(mail.weight(), 1.5);
+    }
+  }
+}
+
+TEST(GradientMail, LeavesOutWhatCannotBeRead) {
+  for (const compression::CodecRow& row : compression::codec_table()) {
+    const std::string codec = row.name;
+    for (const auto& message : unreadable(codec)) {
+      SCOPED_TRACE(codec + ", " + std::to_string(message.size()));
+      GradientMail mail(mail_options(codec, Topology::all, 0, 3));
+      BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = 4096});
+      const auto good = message_with(codec, {.what = "good"});
+      group.of(1).put(0, {.weight = 1, .message = message, .rates = 0.25}, WhenFull::refuse);
+      group.of(2).put(0, {.weight = 1, .message = good, .rates = 0.25}, WhenFull::refuse);
+      Floats sum(kCount);
+      EXPECT_DOUBLE_EQ(mail.collect(group.of(0), sum).count, 1);
       EXPECT_EQ(mail.left_out(), 1);
     }
   }

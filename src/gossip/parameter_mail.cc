@@ -129,7 +129,8 @@ std::size_t ParameterMail::coordinates_told() const {
 
 /// A model that is left out leaves its weight here, where that is one: it is nobody else's.
 bool ParameterMail::may_use(int peer, const Box::Taken& arrived, std::span<const float> model) {
-  const bool finite = std::isfinite(arrived.age()) && compression::all_finite(model);
+  const bool finite =
+      !model.empty() && std::isfinite(arrived.age()) && compression::all_finite(model);
   if (screen_.passes(peer, arrived.weight(), finite)) return true;
   if (screen_.is_weight(arrived.weight())) weight_ += arrived.weight();
   return false;
@@ -143,7 +144,8 @@ void ParameterMail::merge_plain(PeerBoxes& boxes, std::span<float> own) {
   for (const int peer : sources_) {
     auto arrived = boxes.take(peer);
     if (!arrived) continue;
-    const auto model = floats_of_message(arrived->message(), own.size());
+    const auto model =
+        read_or_none([&] { return floats_of_message(arrived->message(), own.size()); });
     if (!may_use(peer, *arrived, model)) continue;
     newest = std::max(newest, arrived->age());
     taken.push_back(std::move(*arrived));
@@ -174,8 +176,11 @@ void ParameterMail::merge_encoded(PeerBoxes& boxes, std::span<float> own) {
   for (const int peer : sources_) {
     const auto arrived = boxes.take(peer);
     if (!arrived) continue;
-    codec_->decode(arrived->message(), decoded_);
-    if (!may_use(peer, *arrived, decoded_)) continue;
+    const auto arrived_model = read_or_none([&] {
+      codec_->decode(arrived->message(), decoded_);
+      return std::span<const float>(decoded_);
+    });
+    if (!may_use(peer, *arrived, arrived_model)) continue;
     const double ahead = arrived->age() - age_;
     const double own_weight = weight_ * weight_of_lag(ahead);
     const WeightedModel model{decoded_, arrived->weight() * weight_of_lag(-ahead)};

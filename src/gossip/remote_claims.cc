@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,12 @@ std::vector<std::int64_t> numbers_of(const cluster::WorkLeft& work) {
   return numbers;
 }
 
+/// Of a piece there may be; its number is none that overflows.
+bool is_piece(const ClaimReply& reply, std::int64_t parts) {
+  return reply.part >= 0 && reply.part < parts && reply.step >= 0 &&
+         reply.step < std::numeric_limits<std::int64_t>::max() / parts;
+}
+
 cluster::WorkLeft work_of(std::span<const std::byte> bytes, std::int64_t parts) {
   std::vector<std::int64_t> numbers(bytes.size() / sizeof(std::int64_t));
   if (numbers.empty() || bytes.size() % sizeof(std::int64_t) != 0) {
@@ -25,10 +32,14 @@ cluster::WorkLeft work_of(std::span<const std::byte> bytes, std::int64_t parts) 
   }
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
   cluster::WorkLeft work{.next = numbers[0], .parts = parts, .again = {}};
-  for (std::size_t i = 1; i < numbers.size(); ++i) {
-    work.again.push_back(
-        {.step = numbers[i] / parts, .part = static_cast<int>(numbers[i] % parts)});
+  for (const std::int64_t number : std::span(numbers).subspan(1)) {
+    if (number < 0 || number >= work.next) {
+      fail(ErrorCode::corrupt, "piece {} is to be done again where the next is {}", number,
+           work.next);
+    }
+    work.again.push_back({.step = number / parts, .part = static_cast<int>(number % parts)});
   }
+  if (work.next < 0) fail(ErrorCode::corrupt, "the next piece of work is {}", work.next);
   return work;
 }
 
@@ -43,9 +54,8 @@ class RemoteClaims : public Claims {
 
   std::optional<cluster::Claim> next() override {
     if (stopped_) return std::nullopt;
-    const rpc::Bytes answer = ask(RemoteHeader::Kind::claim);
-    const ClaimReply reply = read_claim_reply(answer);
-    left_ = work_of(std::span(answer).subspan(sizeof(reply)), options_.work.parts);
+    auto [reply, left] = read_claim_answer(ask(RemoteHeader::Kind::claim), options_.work.parts);
+    left_ = std::move(left);
     stopped_ = reply.kind == ClaimReply::Kind::stopped;
     if (reply.kind != ClaimReply::Kind::work) return std::nullopt;
     working_on_ = cluster::Claim{.step = reply.step, .part = reply.part};
@@ -116,6 +126,18 @@ class RemoteClaims : public Claims {
 };
 
 }  // namespace
+
+ClaimAnswer read_claim_answer(std::span<const std::byte> bytes, std::int64_t parts) {
+  ClaimReply reply;
+  if (bytes.size() >= sizeof(reply)) std::memcpy(&reply, bytes.data(), sizeof(reply));
+  if (bytes.size() < sizeof(reply) || reply.kind > ClaimReply::Kind::stopped) {
+    fail(ErrorCode::corrupt, "{} bytes are not an answer to a claim", bytes.size());
+  }
+  if (reply.kind == ClaimReply::Kind::work && !is_piece(reply, parts)) {
+    fail(ErrorCode::corrupt, "there is no part {} of step {}", reply.part, reply.step);
+  }
+  return {reply, work_of(bytes.subspan(sizeof(reply)), parts)};
+}
 
 std::unique_ptr<Claims> make_remote_claims(const RemoteClaimsOptions& options) {
   return std::make_unique<RemoteClaims>(options);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "base/failpoint.h"
 #include "cluster/store.h"
@@ -132,7 +133,7 @@ class TwoGroups {
     }
     require(lost == (scenario_.server >= 0), "the group ended otherwise");
     if (worker > scenario_.worker && scenario_.worker >= 0) --worker;
-    cluster::PrefixStore view(store, "2/");
+    cluster::PrefixStore view(store, "2/", {}, survivors());
     ServerClient client(client_options(worker, 2), view);
     if (!unanswered.empty()) client.push_again(unanswered);
     meet(store, "again", worker, rules(2).workers);
@@ -147,6 +148,14 @@ class TwoGroups {
     if (worker != scenario_.worker && pushes == static_cast<int>(kPieces) / 2) {
       store.get("doomed", Deadline::in(kTimeout));
     }
+  }
+
+  /// The workers of the second group, by their ranks there.
+  std::vector<int> survivors() const {
+    std::vector<int> all(kWorkers);
+    std::iota(all.begin(), all.end(), 0);
+    std::erase(all, scenario_.worker);
+    return all;
   }
 
   static void meet(cluster::Store& store, const std::string& where, int worker, int workers) {
@@ -185,9 +194,9 @@ class TwoGroups {
     head.header.lr = 1;
     rpc::Bytes message;
     write_request(message, head);
-    const auto address = server_address_from(
-        cluster::PrefixStore(store, "1/").get(server_key(1), Deadline::in(kTimeout)));
-    rpc::RpcClient(address.rpc, store.pass(),
+    cluster::PrefixStore view(store, "1/");
+    const auto address = server_address_from(view.get(server_key(1), Deadline::in(kTimeout)));
+    rpc::RpcClient(address.rpc, view.pass(),
                    worker_member(scenario_.worker, head.header.generation))
         .call({message, std::as_bytes(std::span(gradient))}, Deadline::in(kTimeout));
     ::raise(SIGKILL);

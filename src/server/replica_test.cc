@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "server/server_group_test_support.h"
@@ -63,6 +64,42 @@ TEST(ReplicaMessage, IsRefusedWhereItDoesNotFollowTheCopy) {
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{50}, whole.size() / 2, whole.size() - 4}) {
     EXPECT_THROW(take_replica(std::span(whole).first(size), copy.bytes()), Error) << size;
+  }
+}
+
+// Whatever number of a message is one beyond all memory: nothing is written outside the copy's.
+TEST(ReplicaMessage, SizesThatOverflowWriteNothingOutsideTheCopy) {
+  constexpr std::size_t kHeadBytes = 2048;
+  constexpr std::size_t kPage = 4096;
+  const ServerGroup group(modes().front(), 1);
+  group.run();
+  const auto memory = group.find(0);
+  const std::size_t size = ShardMemory::bytes_needed(memory->shape(), memory->slots());
+  std::vector<std::byte> whole;
+  const ReplicaMessage message(*memory, ReplicaMessage::Kind::whole);
+  for (const auto part : message.parts()) whole.insert(whole.end(), part.begin(), part.end());
+  const LastingMemory around(size + 2 * kPage);
+  constexpr std::byte kCanary{0xA5};
+  const auto before = around.bytes().first(kPage);
+  const auto behind = around.bytes().last(kPage);
+  std::ranges::fill(before, kCanary);
+  std::ranges::fill(behind, kCanary);
+  const auto copy = around.bytes().subspan(kPage, size);
+  for (std::size_t at = 0; at + 8 <= std::min(whole.size(), kHeadBytes); at += 4) {
+    for (const std::uint64_t huge :
+         {~std::uint64_t{0}, std::uint64_t{1} << 62, (std::uint64_t{1} << 62) + 1,
+          std::uint64_t{1} << 61, std::uint64_t{0xFFFFFFFF}}) {
+      auto wrong = whole;
+      std::memcpy(wrong.data() + at, &huge, sizeof huge);
+      try {
+        take_replica(wrong, copy);
+      } catch (const Error&) {
+      }
+      ASSERT_TRUE(std::ranges::all_of(before, [](std::byte byte) { return byte == kCanary; }))
+          << at;
+      ASSERT_TRUE(std::ranges::all_of(behind, [](std::byte byte) { return byte == kCanary; }))
+          << at;
+    }
   }
 }
 

@@ -252,6 +252,12 @@ TEST(ServerFaults, WrongMessagesAreRefusedAndTheServerGoesOn) {
   EXPECT_EQ(worker.refusal(worker.message({1, 2, 3})).code(), ErrorCode::corrupt);
   worker.head.kind = RequestKind::hello;
   EXPECT_EQ(worker.refusal(worker.message({})).code(), ErrorCode::corrupt);
+  for (const std::string path : {"1 64 0 /etc/hostname /dev/shm/model", "/dev/shm/model"}) {
+    rpc::Bytes greeting = worker.message({});
+    std::ranges::transform(path, std::back_inserter(greeting),
+                           [](char c) { return static_cast<std::byte>(c); });
+    EXPECT_EQ(worker.refusal(greeting).code(), ErrorCode::corrupt) << "no path is ever opened";
+  }
 
   worker.head.kind = RequestKind::exchange;
   worker.head.header.push = true;

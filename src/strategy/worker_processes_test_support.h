@@ -202,7 +202,7 @@ class WorkerProcesses {
       const auto place = std::ranges::find(workers, worker);
       if (place == workers.end()) continue;
       const int rank = static_cast<int>(place - workers.begin());
-      cluster::PrefixStore view(store, fmt::format("e{}/", i));
+      cluster::PrefixStore view(store, fmt::format("e{}/", i), {}, workers);
       const auto engine = transport::make_engine({.name = job_.engine,
                                                   .rank = rank,
                                                   .world = static_cast<int>(workers.size()),

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "cluster/pass.h"
+#include "cluster/work_board.h"
 #include "gossip/boxes/box.h"
 
 namespace cohort::gossip {
@@ -89,15 +90,15 @@ inline RemoteHeader read_header(std::span<const std::byte> request) {
   return header;
 }
 
-/// Throws Error(corrupt) for bytes that do not begin as a reply to a claim.
-inline ClaimReply read_claim_reply(std::span<const std::byte> bytes) {
+/// The whole answer to a claim.
+struct ClaimAnswer {
   ClaimReply reply;
-  if (bytes.size() >= sizeof(reply)) std::memcpy(&reply, bytes.data(), sizeof(reply));
-  if (bytes.size() < sizeof(reply) || reply.kind > ClaimReply::Kind::stopped) {
-    fail(ErrorCode::corrupt, "{} bytes are not an answer to a claim", bytes.size());
-  }
-  return reply;
-}
+  cluster::WorkLeft left;
+};
+
+/// `parts` are those of the job. Throws Error(corrupt) for bytes that are no such answer, or speak
+/// of a piece that cannot be.
+ClaimAnswer read_claim_answer(std::span<const std::byte> bytes, std::int64_t parts);
 
 /// The bytes of a header or reply where it stands.
 template <class Plain>

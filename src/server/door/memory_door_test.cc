@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 
 namespace cohort::server {
 namespace {
@@ -46,6 +47,22 @@ class Neighbour {
                           .side_number = give(os::SharedMemory::create(kSideBytes))});
   }
 
+  /// With memory of these bytes, of which it says what it likes; its numbers are filled in.
+  void greet_as(Hello hello, std::size_t float_bytes, std::size_t side_bytes) {
+    hello.pid = ::getpid();
+    hello.floats_number = give(os::SharedMemory::create(float_bytes));
+    hello.side_number = give(os::SharedMemory::create(side_bytes));
+    door_.greet(worker_, hello);
+  }
+
+  /// A request that is `message`, and says that it has so many bytes.
+  void ask(std::span<const std::byte> message, std::uint64_t bytes) {
+    std::memcpy(side_.data(), message.data(), message.size());
+    slot_.request_bytes = bytes;
+    slot_.posted.fetch_add(1, std::memory_order_release);
+    door_.take_all();
+  }
+
   /// `as` is the worker it says it is; -1: itself.
   void push(float dense, std::vector<std::uint32_t> rows, std::vector<float> values, int as = -1) {
     auto* floats = reinterpret_cast<float*>(floats_.data());
@@ -58,10 +75,7 @@ class Neighbour {
     request.rows = {{.table = 0, .rows = rows, .values = values}};
     std::vector<std::byte> message;
     write_request(message, request);
-    std::memcpy(side_.data(), message.data(), message.size());
-    slot_.request_bytes = message.size();
-    slot_.posted.fetch_add(1, std::memory_order_release);
-    door_.take_all();
+    ask(message, message.size());
   }
 
   /// Throws what the server has refused.
@@ -153,6 +167,59 @@ TEST(MemoryDoor, AGreetingThatIsRefusedLeavesAllAsItWas) {
   EXPECT_THROW(first.greet_with_too_little(), Error);
   first.push(1, {0, 3}, {1, 2});
   EXPECT_TRUE(first.is_answered() && second.is_answered());
+  EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
+}
+
+// Sizes are the worker's words, and memory is as large as it is.
+TEST(MemoryDoor, GreetingsThatLieAboutTheirMemoryAreRefused) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  constexpr std::size_t kFloatBytes = 2 * whole_lines(kDense) * sizeof(float);
+  Quorum server;
+  Neighbour first(0, server.door, server.store), second(1, server.door, server.store);
+  for (const std::uint64_t floats : {std::uint64_t{17}, kMost, kMost / 4, kMost / 8 + 1}) {
+    EXPECT_THROW(second.greet_as({.floats = floats}, kFloatBytes, kSideBytes), Error) << floats;
+  }
+  EXPECT_THROW(second.greet_as({.floats = kDense, .part_begin = 3}, kFloatBytes, kSideBytes),
+               Error);
+  EXPECT_THROW(second.greet_as({.floats = kDense, .part_begin = kMost}, kFloatBytes, kSideBytes),
+               Error);
+  EXPECT_THROW(second.greet_as({.floats = kDense}, kFloatBytes, 64), Error);
+  second.push(2, {1, 3}, {10, 20});
+  first.push(1, {0, 3}, {1, 2});
+  EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22)) << "its memory is as it was";
+}
+
+TEST(MemoryDoor, RequestsThatLieAboutTheirSizesAreRefusedAndTheServerGoesOn) {
+  Quorum server;
+  Neighbour first(0, server.door, server.store), second(1, server.door, server.store);
+  const auto refused = [&](const Request& request, std::uint64_t more_bytes) {
+    std::vector<std::byte> message;
+    write_request(message, request);
+    second.ask(message, message.size() + more_bytes);
+    EXPECT_TRUE(second.is_answered());
+    try {
+      second.read_answer();
+      return false;
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::corrupt || error.code() == ErrorCode::invalid;
+    }
+  };
+  Request request;
+  request.header.worker = 1;
+  EXPECT_TRUE(refused(request, kSideBytes));
+  EXPECT_TRUE(refused(request, std::numeric_limits<std::uint64_t>::max() / 2));
+  const std::vector<std::uint32_t> rows(1000, 1);
+  request.rows_wanted = {{.table = 0, .rows = rows, .values = {}, .width = 1 << 20}};
+  EXPECT_TRUE(refused(request, 0)) << "more rows than its memory can take";
+  request.rows_wanted = {{.table = 7, .rows = rows, .values = {}, .width = 1}};
+  EXPECT_TRUE(refused(request, 0)) << "of a table that there is not";
+  request.rows_wanted.clear();
+  request.kind = RequestKind::leave;
+  request.header.worker = 0;
+  EXPECT_TRUE(refused(request, 0)) << "for another";
+
+  second.push(2, {1, 3}, {10, 20});
+  first.push(1, {0, 3}, {1, 2});
   EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
 }
 

@@ -1,6 +1,9 @@
 #include "server/wire/server_address.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <limits>
 #include <sstream>
 
 #include "base/fail.h"
@@ -9,6 +12,13 @@
 #include "server/wire/wire.h"
 
 namespace cohort::server {
+namespace {
+
+bool is_process(std::int64_t pid) {
+  return pid > 0 && pid <= std::numeric_limits<pid_t>::max();
+}
+
+}  // namespace
 
 std::string to_text(const ServerAddress& address) {
   return fmt::format("{} {} {}", address.pid, address.rpc, address.host);
@@ -21,7 +31,9 @@ ServerAddress server_address_from(const std::string& text) {
   words.ignore();
   // The rest of the text, which may have several lines.
   std::getline(words, address.host, '\0');
-  if (!words) fail(ErrorCode::corrupt, "A server's address \"{}\" cannot be read.", text);
+  if (!words || !is_process(address.pid)) {
+    fail(ErrorCode::corrupt, "A server's address \"{}\" cannot be read.", excerpt(text));
+  }
   return address;
 }
 
@@ -71,14 +83,22 @@ std::string to_text(const Hello& hello) {
                      hello.floats_number, hello.side_number);
 }
 
+// One number, or all five. They are read as signed ones, since a stream takes "-1" for the largest
+// of the others.
 Hello hello_from(std::span<const std::byte> text) {
   std::istringstream words(std::string(reinterpret_cast<const char*>(text.data()), text.size()));
-  Hello hello;
-  words >> hello.pid;
-  if (words && words.eof()) return hello;
-  words >> hello.floats >> hello.part_begin >> hello.floats_number >> hello.side_number;
-  if (!words) fail(ErrorCode::corrupt, "A worker's greeting cannot be read.");
-  return hello;
+  std::array<std::int64_t, 5> numbers{};
+  std::size_t count = 0;
+  while (count < numbers.size() && words >> numbers[count]) ++count;
+  const bool whole = words.eof() && (count == 1 || count == numbers.size());
+  if (!whole || !is_process(numbers[0]) || std::ranges::min(numbers) < 0) {
+    fail(ErrorCode::corrupt, "A worker's greeting cannot be read.");
+  }
+  return {.pid = numbers[0],
+          .floats_number = static_cast<std::uint64_t>(numbers[3]),
+          .floats = static_cast<std::uint64_t>(numbers[1]),
+          .part_begin = static_cast<std::uint64_t>(numbers[2]),
+          .side_number = static_cast<std::uint64_t>(numbers[4])};
 }
 
 void greet_server(rpc::RpcClient& server, const RequestHeader& from, const Hello& hello,

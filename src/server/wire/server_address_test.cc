@@ -21,6 +21,9 @@ TEST(ServerAddress, IsTheSameAfterItsWayThroughTheStore) {
 TEST(ServerAddress, RefusesOtherTexts) {
   EXPECT_THROW(server_address_from(""), Error);
   EXPECT_THROW(server_address_from("42"), Error);
+  EXPECT_THROW(server_address_from("0 unix:calls-0 here"), Error);
+  EXPECT_THROW(server_address_from("-1 unix:calls-0 here"), Error);
+  EXPECT_THROW(server_address_from("4294967297 unix:calls-0 here"), Error) << "would be process 1";
 }
 
 TEST(ServerAddress, OnlyAServerOfThisHostIsWatched) {
@@ -39,6 +42,12 @@ TEST(Hello, IsTheSameAfterItsWayToTheServer) {
   EXPECT_EQ(hello_from(bytes).side_number, 8u);
   EXPECT_THROW(hello_from(bytes.first(5)), Error);
   EXPECT_THROW(hello_from({}), Error);
+  // Paths and what is no number are nothing that a worker may say, and no process is below 1.
+  for (const std::string other :
+       {"42 100 50 /dev/shm/model 8", "42 100 50 7 8 9", "42 100 50 7", "42 -1 0 7 8", "0 1 0 7 8",
+        "-1", "4294967297", "42 99999999999999999999 0 7 8", "unix:/tmp/x", " "}) {
+    EXPECT_THROW(hello_from(std::as_bytes(std::span(other.data(), other.size()))), Error) << other;
+  }
   const std::string short_text = to_text(Hello{.pid = 42});
   EXPECT_EQ(hello_from(std::as_bytes(std::span(short_text.data(), short_text.size()))).pid, 42);
 }

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <numeric>
 
 #include "base/fail.h"
 #include "base/failpoint.h"
@@ -166,8 +167,11 @@ class BrokenRun {
 
   GroupEnd train(std::int64_t generation, int rank, const tensor::TrainingState* start,
                  cluster::Store& store) {
-    cluster::PrefixStore view(store, fmt::format("e{}/", generation));
     GroupRun run = group(generation);
+    std::vector<int> workers(static_cast<std::size_t>(group(1).workers));
+    std::iota(workers.begin(), workers.end(), 0);
+    if (generation == 2) std::erase(workers, killing_.worker);
+    cluster::PrefixStore view(store, fmt::format("e{}/", generation), {}, workers);
     run.starts.assign(static_cast<std::size_t>(run.workers), start);  // It looks at its own only.
     const auto engine = transport::make_engine(
         {.name = "shm", .rank = rank, .world = run.workers, .address = "127.0.0.1", .cores = 2},

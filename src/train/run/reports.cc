@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "cluster/task_name.h"
+#include "train/run/worker_report.h"
 
 namespace cohort::training {
 namespace {
@@ -30,20 +30,7 @@ TaskSummary task_summary(const std::string& role, std::size_t rank,
 }  // namespace
 
 void send_report(cluster::Store& store, int rank, const launch::WorkerResult& result) {
-  store.set(report_key(store, rank),
-            nlohmann::json{{"steps", result.steps},
-                           {"samples", result.samples},
-                           {"samples_per_second", result.samples_per_second},
-                           {"own_steps", result.own_steps},
-                           {"step_seconds", result.step_seconds},
-                           {"bytes_sent", result.bytes_sent},
-                           {"bytes_received", result.bytes_received},
-                           {"left_out", result.left_out},
-                           {"phase_seconds", result.phase_seconds},
-                           {"pid", result.task.pid},
-                           {"peak_rss_bytes", result.task.peak_rss_bytes},
-                           {"host", result.task.host.data()}}
-                .dump());
+  store.set(report_key(store, rank), to_text(result));
 }
 
 // In the launcher of rank 0: what workers of other launchers have sent comes onto their cards, as
@@ -52,22 +39,10 @@ void send_report(cluster::Store& store, int rank, const launch::WorkerResult& re
 void collect_reports(cluster::Store& store, launch::ControlBlock& control, Deadline deadline) {
   for (int rank = 1; rank < static_cast<int>(control.cards().size()); ++rank) {
     try {
-      const auto report = parse_json(store.get(report_key(store, rank), deadline));
       launch::WorkerCard& card = control.card(rank);
-      report.at("steps").get_to(card.result.steps);
-      report.at("samples").get_to(card.result.samples);
-      report.at("samples_per_second").get_to(card.result.samples_per_second);
-      report.at("own_steps").get_to(card.result.own_steps);
-      report.at("step_seconds").get_to(card.result.step_seconds);
-      report.at("bytes_sent").get_to(card.result.bytes_sent);
-      report.at("bytes_received").get_to(card.result.bytes_received);
-      report.at("left_out").get_to(card.result.left_out);
-      report.at("phase_seconds").get_to(card.result.phase_seconds);
-      report.at("pid").get_to(card.result.task.pid);
-      report.at("peak_rss_bytes").get_to(card.result.task.peak_rss_bytes);
-      launch::put_text(card.result.task.host, report.at("host").get<std::string>());
+      card.result = worker_result_from(store.get(report_key(store, rank), deadline));
       card.state.store(launch::WorkerState::done);
-    } catch (const std::exception& error) {
+    } catch (const Error& error) {
       log_warn("rank {} did not report its result: {}", rank, error.what());
     }
   }
