@@ -25,6 +25,9 @@ cluster::WorkLeft work_of(std::span<const std::byte> bytes, std::int64_t parts) 
   }
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
   cluster::WorkLeft work{.next = numbers[0], .parts = parts, .again = {}};
+  if (std::ranges::any_of(numbers, [](std::int64_t number) { return number < 0; })) {
+    fail(ErrorCode::corrupt, "what is said to be left to do is no work of any job");
+  }
   for (std::size_t i = 1; i < numbers.size(); ++i) {
     work.again.push_back(
         {.step = numbers[i] / parts, .part = static_cast<int>(numbers[i] % parts)});
@@ -48,6 +51,10 @@ class RemoteClaims : public Claims {
     left_ = work_of(std::span(answer).subspan(sizeof(reply)), options_.work.parts);
     stopped_ = reply.kind == ClaimReply::Kind::stopped;
     if (reply.kind != ClaimReply::Kind::work) return std::nullopt;
+    if (reply.step < 0 || reply.part < 0 || reply.part >= options_.work.parts) {
+      fail(ErrorCode::corrupt, "rank 0 hands out part {} of {} of step {}", reply.part,
+           options_.work.parts, reply.step);
+    }
     working_on_ = cluster::Claim{.step = reply.step, .part = reply.part};
     return working_on_;
   }
