@@ -7,6 +7,7 @@
 #include <atomic>
 #include <charconv>
 #include <deque>
+#include <new>
 #include <sstream>
 
 #include "base/fail.h"
@@ -32,6 +33,7 @@ constexpr Action kActions[] = {
      [](const std::string& name) {
        fail(ErrorCode::no_space, "failpoint {} was made to find no space", name);
      }},
+    {"no-memory", [](const std::string&) { throw std::bad_alloc(); }},
     {"exit", [](const std::string&) { ::_exit(1); }},
     {"kill", [](const std::string&) { ::kill(::getpid(), SIGKILL); }},
     {"stop", [](const std::string&) { ::kill(::getpid(), SIGSTOP); }},
@@ -67,8 +69,9 @@ void add_failpoint(const std::string& item) {
       std::ranges::find_if(kActions, [&](const Action& known) { return wanted == known.name; });
   if (action == std::end(kActions)) {
     fail(ErrorCode::invalid,
-         "failpoint \"{}\": there is no action {}; use error, no-space, exit, kill or stop", item,
-         wanted);
+         "failpoint \"{}\": there is no action {}; use error, no-space, no-memory, exit, kill or "
+         "stop",
+         item, wanted);
   }
   Failpoint& point = failpoints().emplace_back();
   point.name = item.substr(0, equals);

@@ -20,6 +20,7 @@ void failpoint(const char* name);
 ///
 ///   error      throws Error(io)            exit   ends the process at once with code 1
 ///   no-space   throws Error(no_space)      kill   SIGKILL        stop   SIGSTOP
+///   no-memory  throws std::bad_alloc
 ///
 /// Throws Error(invalid) for a text that is not of this form. Call it while no other thread passes
 /// a failpoint.

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <new>
+
 namespace cohort {
 namespace {
 
@@ -29,6 +31,8 @@ TEST_F(FailpointTest, HappensOnceAtThePassingItWasSetFor) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::no_space);
   }
+  set_failpoints("here=no-memory");
+  EXPECT_THROW(failpoint("here"), std::bad_alloc);
 }
 
 TEST_F(FailpointTest, EndsTheProcess) {

@@ -125,13 +125,16 @@ class StoreServer {
   };
 
   void serve(std::stop_token stop);
+  void serve_round(std::vector<pollfd>& sockets);
   void receive_from(Client& client);
+  static void drop(Client& client, const char* why);
   void handle(Client& client, StoreMessage request);
   std::string apply(Client& client, const StoreMessage& request);
   void take_given(Client& client, const StoreMessage& request);
   void answer(Client& client, const StoreMessage& message, UniqueFd descriptor = {});
   void answer_waiting(const std::string& key);
   bool answer_now(Client& client);
+  bool find_answer(Client& client);
   static bool send_some(Client& client);
   void remove_gone();
 

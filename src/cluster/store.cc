@@ -123,17 +123,16 @@ void MemoryStore::withdraw(const std::string& key) {
 std::optional<MemoryStore::Handed> MemoryStore::take_now(const std::string& key) {
   const auto entry = untaken_.find(key);
   if (entry == untaken_.end()) return std::nullopt;
-  Handed handed;
   Untaken& untaken = entry->second;
-  if (--untaken.takers == 0) {
-    handed = std::move(untaken.memory);
+  if (untaken.takers == 1) {
+    Handed handed = std::move(untaken.memory);
     untaken_.erase(entry);
-  } else {
-    const int descriptor = ::fcntl(untaken.memory.descriptor.get(), F_DUPFD_CLOEXEC, 0);
-    if (descriptor < 0) fail_errno("Cannot hand over shared memory");
-    handed = {UniqueFd(descriptor), untaken.memory.bytes};
+    return handed;
   }
-  return handed;
+  UniqueFd descriptor(::fcntl(untaken.memory.descriptor.get(), F_DUPFD_CLOEXEC, 0));
+  if (!descriptor) fail_errno("Cannot hand over shared memory");
+  --untaken.takers;  // Who got nothing has not taken it.
+  return Handed{std::move(descriptor), untaken.memory.bytes};
 }
 
 os::SharedMemory MemoryStore::take(const std::string& key, os::SharedMemory::Pages pages,

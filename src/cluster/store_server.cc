@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/failpoint.h"
 #include "base/integers.h"
 #include "base/log.h"
 #include "cluster/socket_store.h"
@@ -24,6 +25,9 @@ constexpr std::size_t kMaxLooseDescriptors = 8;
 // Pieces of memory of one client that nobody has taken. A task gives a few in every group; what is
 // older is of groups that are over.
 constexpr std::size_t kMaxUntakenOfClient = 128;
+
+constexpr const char* kNoMemory = "there is no memory left.";
+constexpr int kPause = 100;  // Milliseconds until the next try, where there is none at all.
 
 std::int64_t parse_amount(const std::string& text) {
   if (const auto amount = parse_integer(text)) return *amount;
@@ -60,31 +64,42 @@ void StoreServer::start() {
   });
 }
 
-// One round: wait for anything, take what clients sent, send what sockets take, forget who is gone.
-// New clients come last, since they are not in `sockets` of this round.
+/// Without memory whoever it was for is dropped; the others are served.
 void StoreServer::serve(std::stop_token stop) {
   std::vector<pollfd> sockets;
   while (!stop.stop_requested()) {
-    sockets.assign({{wake_.get(), POLLIN, 0}});
-    for (const Client& client : clients_) {
-      const int events = POLLIN | (client.outgoing.empty() ? 0 : POLLOUT);
-      sockets.push_back({client.socket.get(), static_cast<short>(events), 0});
+    try {
+      serve_round(sockets);
+    } catch (const std::bad_alloc&) {
+      pollfd woken{wake_.get(), POLLIN, 0};
+      ::poll(&woken, 1, kPause);
     }
-    const int patience = door_.add_to(sockets);
-    if (::poll(sockets.data(), sockets.size(), patience) < 0) continue;
-    auto polled = sockets.begin() + 1;
-    for (Client& client : clients_) {
-      if ((polled++)->revents != 0) receive_from(client);
-    }
-    for (Client& client : clients_) {
-      if (!send_some(client)) client.gone = true;
-    }
-    remove_gone();
-    for (Doorkeeper::Admitted& admitted : door_.look()) {
-      clients_.push_back({.socket = std::move(admitted.socket), .member = admitted.member});
-    }
-    if (clients_.size() >= kMaxClients) door_.set_taking(false);
   }
+}
+
+// One round: wait for anything, take what clients sent, send what sockets take, forget who is gone.
+// New clients come last, since they are not in `sockets` of this round.
+void StoreServer::serve_round(std::vector<pollfd>& sockets) {
+  sockets.assign({{wake_.get(), POLLIN, 0}});
+  for (const Client& client : clients_) {
+    const int events = POLLIN | (client.outgoing.empty() ? 0 : POLLOUT);
+    sockets.push_back({client.socket.get(), static_cast<short>(events), 0});
+  }
+  const int patience = door_.add_to(sockets);
+  if (::poll(sockets.data(), sockets.size(), patience) < 0) return;
+  auto polled = sockets.begin() + 1;
+  for (Client& client : clients_) {
+    if ((polled++)->revents != 0) receive_from(client);
+  }
+  for (Client& client : clients_) {
+    if (!send_some(client)) client.gone = true;
+  }
+  remove_gone();
+  for (Doorkeeper::Admitted& admitted : door_.look()) {
+    failpoint("store.before-letting-in");
+    clients_.push_back({.socket = std::move(admitted.socket), .member = admitted.member});
+  }
+  if (clients_.size() >= kMaxClients) door_.set_taking(false);
 }
 
 void StoreServer::receive_from(Client& client) {
@@ -101,12 +116,15 @@ void StoreServer::receive_from(Client& client) {
       fail(ErrorCode::invalid, "It sends descriptors that belong to nothing.");
     }
   } catch (const Error& error) {
-    log_warn("The store drops {}: {}", name_of(client.member), error.what());
-    client.gone = true;
+    drop(client, error.what());
   } catch (const std::bad_alloc&) {
-    log_warn("The store drops {}: there is no memory left.", name_of(client.member));
-    client.gone = true;
+    drop(client, kNoMemory);
   }
+}
+
+void StoreServer::drop(Client& client, const char* why) {
+  client.gone = true;
+  log_warn("The store drops {}: {}", name_of(client.member), why);
 }
 
 void StoreServer::handle(Client& client, StoreMessage request) {
@@ -117,6 +135,7 @@ void StoreServer::handle(Client& client, StoreMessage request) {
     if (answer_now(client)) client.waiting.reset();
     return;
   }
+  failpoint("store.before-answering");
   StoreMessage reply{StoreMessage::Kind::done, request.id, "", ""};
   try {
     reply.value = apply(client, request);
@@ -179,8 +198,19 @@ void StoreServer::answer(Client& client, const StoreMessage& message, UniqueFd d
   client.unread += client.outgoing.back().bytes.size();
 }
 
-/// Answers what the client waits for, if that can be answered.
+/// Answers what the client waits for, if that can be answered. What goes wrong is its own answer:
+/// it may be another one's request that this is part of.
 bool StoreServer::answer_now(Client& client) {
+  try {
+    failpoint("store.before-handing-over");
+    return find_answer(client);
+  } catch (const Error& error) {
+    answer(client, {StoreMessage::Kind::refused, client.waiting->id, "", error.what()});
+    return true;
+  }
+}
+
+bool StoreServer::find_answer(Client& client) {
   const StoreMessage& request = *client.waiting;
   if (request.kind == StoreMessage::Kind::get) {
     const auto value = values_.find(request.key);
@@ -197,7 +227,11 @@ bool StoreServer::answer_now(Client& client) {
 void StoreServer::answer_waiting(const std::string& key) {
   for (Client& client : clients_) {
     if (!client.waiting || client.waiting->key != key || client.gone) continue;
-    if (answer_now(client)) client.waiting.reset();
+    try {
+      if (answer_now(client)) client.waiting.reset();
+    } catch (const std::bad_alloc&) {
+      drop(client, kNoMemory);
+    }
   }
 }
 

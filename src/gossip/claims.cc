@@ -104,10 +104,11 @@ std::size_t ClaimCounter::bytes_needed(int world) {
 ClaimCounter::ClaimCounter(std::span<std::byte> memory, int world, const ClaimRange& range)
     : memory_(memory), world_(world), range_(range) {}
 
-/// Whoever dies between taking a piece and noting it has it noted by the next one to take.
+/// Whoever dies between taking a piece and noting it has it noted by the next one to take. All can
+/// write there: a taker that is none of them has no line.
 void ClaimCounter::note_last(std::uint64_t taken) const {
   const int taker = taker_of(taken);
-  if (taker >= 0) raise(piece(taker).state, working_on(count_of(taken) - 1));
+  if (taker >= 0 && taker < world_) raise(piece(taker).state, working_on(count_of(taken) - 1));
 }
 
 // Nobody holds a lock, since whoever holds one may be killed. `taken` has in one word how many
@@ -132,8 +133,9 @@ std::optional<cluster::Claim> ClaimCounter::next(int worker) {
 void ClaimCounter::done(int worker, const cluster::Claim& claim) {
   std::atomic<std::uint64_t>& state = piece(worker).state;
   const std::uint64_t now = state.load(std::memory_order_acquire);
-  if (now == 0) return;
-  const cluster::Claim last = range_.at(static_cast<std::int64_t>(now / 2) - 1);
+  const std::int64_t index = static_cast<std::int64_t>(now / 2) - 1;
+  if (index < 0 || index >= range_.size()) return;
+  const cluster::Claim last = range_.at(index);
   if (last.step == claim.step && last.part == claim.part) raise(state, now | 1);
 }
 
@@ -141,7 +143,7 @@ void ClaimCounter::done(int worker, const cluster::Claim& claim) {
 /// never taken, and all after the last one taken, follow from the count.
 cluster::WorkLeft ClaimCounter::left() const {
   const std::uint64_t taken = head().taken.load(std::memory_order_acquire);
-  const std::int64_t count = count_of(taken);
+  const std::int64_t count = std::min(count_of(taken), range_.size());
   note_last(taken);
   std::vector<std::int64_t> indices;
   for (int worker = 0; worker < world_; ++worker) {

@@ -48,6 +48,27 @@ TEST(ClaimCounter, AWordAboutAnEarlierPieceSaysNothingAboutThisOne) {
   EXPECT_EQ(counter.left().again.size(), 0U);
 }
 
+// Its memory is everybody's, and may say that workers took pieces whom, and which, there are not.
+TEST(ClaimCounter, WhatIsWrittenThereLeadsNowhereElse) {
+  constexpr int kWorld = 2;
+  os::PrivateMemory memory(ClaimCounter::bytes_needed(kWorld) + 64);
+  const auto own = memory.bytes().first(ClaimCounter::bytes_needed(kWorld));
+  auto* const words = reinterpret_cast<std::uint64_t*>(own.data());
+  const ClaimRange range{.work = {.next = 4, .parts = 2, .again = {{.step = 0, .part = 1}}},
+                         .end_step = 4};
+  ClaimCounter counter(own, kWorld, range);
+  words[0] = (1 << 16) | (kWorld + 1);  // One piece, taken by who comes after the last.
+  counter.next(0);
+  EXPECT_EQ(std::to_integer<int>(memory.bytes()[own.size()]), 0);
+  for (const std::uint64_t state : {std::uint64_t{1}, ~std::uint64_t{0} - 1}) {
+    words[8] = state;  // What worker 0 took last.
+    counter.done(0, {.step = 0, .part = 1});
+    EXPECT_EQ(words[8], state);
+  }
+  words[0] = ~std::uint64_t{0} << 16;
+  EXPECT_EQ(counter.left().next, 8) << "no more than there are";
+}
+
 TEST(ClaimCounter, ARangeBehindTheEndIsEmpty) {
   EXPECT_EQ((ClaimRange{.work = {.next = 12, .parts = 2}, .end_step = 3}).size(), 0);
 }

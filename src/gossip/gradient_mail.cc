@@ -1,7 +1,6 @@
 #include "gossip/mail.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/random.h"
 #include "collective/sum_kernel.h"
@@ -10,15 +9,20 @@
 namespace cohort::gossip {
 namespace {
 
-// That a worker can have made while a peer was away.
-constexpr double kMostPieces = 1 << 24;
+/// A worker can have made all the pieces of the job while a peer was away, and have brought along
+/// as many that an earlier group of workers was not told.
+MostOfPeer most_of_gradients(const JobSize& job) {
+  // What schedules and many workers make of the job's rate.
+  constexpr double kMostTimesRate = 1e6;
+  return {.weight = 2 * job.steps * job.parts, .rate = kMostTimesRate * job.rate};
+}
 
 }  // namespace
 
 GradientMail::GradientMail(const MailOptions& options)
     : options_(options),
       sources_(sources_of(options.topology, options.place.rank, options.place.world)),
-      screen_(kMostPieces),
+      screen_(most_of_gradients(options.job)),
       message_bytes_(options.shape.count * sizeof(float)) {
   for (const int peer : targets_of(options.topology, options.place.rank, options.place.world)) {
     lanes_[peer] = {};
@@ -45,7 +49,8 @@ void GradientMail::send(PeerBoxes& boxes, std::span<const float> gradients, doub
 std::span<const float> GradientMail::decode(const Box::Taken& arrived, std::size_t count) {
   if (is_plain()) return floats_of_message(arrived.message(), count);
   decoded_.resize(count);
-  decoder_->decode(arrived.message(), decoded_);
+  received_.assign(arrived.message().begin(), arrived.message().end());
+  decoder_->decode(received_, decoded_);
   return decoded_;
 }
 
@@ -56,9 +61,8 @@ Pieces GradientMail::collect(PeerBoxes& boxes, std::span<float> sum) {
     if (!arrived) continue;
     const std::span<const float> gradients =
         read_or_none([&] { return decode(*arrived, sum.size()); });
-    const bool finite =
-        !gradients.empty() && std::isfinite(arrived->rates()) && compression::all_finite(gradients);
-    if (!screen_.passes(peer, arrived->weight(), finite)) continue;
+    const bool usable = !gradients.empty() && compression::all_finite(gradients);
+    if (!screen_.passes(peer, *arrived, usable)) continue;
     pieces += {.count = arrived->weight(), .rates = arrived->rates()};
     collective::add_to(sum, gradients);
   }

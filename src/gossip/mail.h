@@ -26,12 +26,20 @@ namespace cohort::gossip {
 /// it makes of what it finds in its own. There are two kinds, and a job has one of them:
 /// ParameterMail merges models, GradientMail adds up gradients.
 
+/// What can be known of all that is ever told in a job.
+struct JobSize {
+  double steps = 0;
+  double parts = 1;  ///< Of each step: its pieces of work.
+  double rate = 0;   ///< The learning rate, before any schedule.
+};
+
 /// What a worker sends, and to whom.
 struct MailOptions {
   Topology topology = Topology::all;
   GossipPlace place = {};
   CompressionOptions compression = {};  ///< Of any kind but auto.
   compression::CodecShape shape = {};   ///< Of the vectors that travel.
+  JobSize job = {};
 };
 
 /// Of how many pieces of work gradients are, and the learning rates of the steps that these belong
@@ -124,6 +132,8 @@ class ParameterMail {
   std::span<const std::byte> encode(std::span<const float> own);
   void choose_changed(std::span<const float> own);
   bool may_use(int peer, const Box::Taken& arrived, std::span<const float> model);
+  void add_weight(double weight);
+  std::span<const float> decode(const Box::Taken& arrived);
   void merge_plain(PeerBoxes& boxes, std::span<float> own);
   void merge_encoded(PeerBoxes& boxes, std::span<float> own);
   std::size_t coordinates_told() const;
@@ -133,6 +143,7 @@ class ParameterMail {
   Screen screen_;
   std::unique_ptr<compression::Codec> codec_;  // Null where floats travel as they are.
   std::vector<std::byte> message_;
+  std::vector<std::byte> received_;  // A message as it is decoded: where it arrives it may change.
   std::vector<float> decoded_;
   std::uint64_t turn_ = 0;  // Of the topology; counted by this worker alone.
   double weight_ = 1;       // In push-sum. Above 0: a worker never gives all of it away.
@@ -226,6 +237,7 @@ class GradientMail {
   std::vector<int> sources_;  // Who sends to this worker.
   Screen screen_;
   std::unique_ptr<compression::Codec> decoder_;  // Null where floats travel as they are.
+  std::vector<std::byte> received_;  // A message as it is decoded: where it arrives it may change.
   std::vector<float> decoded_;
   std::size_t message_bytes_;
   std::map<int, Lane> lanes_;  // By peer.

@@ -24,6 +24,7 @@ using Floats = std::vector<float>;
 
 constexpr std::size_t kCount = 96;
 constexpr std::uint64_t kSeed = 21;
+constexpr double kJobSteps = 100;
 
 MailOptions mail_options(const std::string& codec, Topology topology, int rank, int world) {
   MailOptions options;
@@ -33,6 +34,7 @@ MailOptions mail_options(const std::string& codec, Topology topology, int rank, 
   options.compression.ratio = 0.1;
   options.compression.rank = 1;
   options.shape = {.count = kCount, .matrices = {{.offset = 0, .rows = 8, .columns = 12}}};
+  options.job = {.steps = kJobSteps, .parts = 4, .rate = 1};
   return options;
 }
 
@@ -290,14 +292,25 @@ struct Unusable {
   double age = 0;
   double rates = 0.25;
   float value = 1;
+
+  // Gradients have no age, and models no rates.
+  bool of_models() const { return age != 0; }
+  bool of_gradients() const { return rates != 0.25 || (weight == 0 && age == 0); }
 };
 
-const std::vector<Unusable> kUnusable = {{.what = "a value", .value = kNan},
-                                         {.what = "a heavy one", .weight = 1e30},
-                                         {.what = "a weight below none", .weight = -1},
-                                         {.what = "a weight that is none", .weight = kNan},
-                                         {.what = "an age", .age = kInfinite},
-                                         {.what = "rates", .rates = kInfinite}};
+const std::vector<Unusable> kUnusable = {
+    {.what = "a value", .value = kNan},
+    {.what = "a heavy one", .weight = 1e30},
+    {.what = "a weight below none", .weight = -1},
+    {.what = "a weight that is none", .weight = kNan},
+    {.what = "an age that is none", .age = kInfinite},
+    {.what = "an age below none", .age = -1},
+    {.what = "an age beyond the job", .age = 3 * kJobSteps},
+    {.what = "no weight, and so old that no other has any", .weight = 0, .age = 1e300},
+    {.what = "rates that are none", .rates = kInfinite},
+    {.what = "rates below none", .rates = -0.25},
+    {.what = "rates of no job", .rates = 1e300},
+    {.what = "rates of no pieces", .weight = 0}};
 
 /// A message as a codec has it, with `bad.value` in it as it is.
 std::vector<std::byte> message_with(const std::string& codec, const Unusable& bad) {
@@ -318,7 +331,7 @@ std::vector<std::byte> message_with(const std::string& codec, const Unusable& ba
 TEST(ParameterMail, LeavesOutModelsThatWouldSpoilAll) {
   for (const std::string codec : {"none", "fp16"}) {
     for (const Unusable& bad : kUnusable) {
-      if (std::isinf(bad.rates)) continue;  // Models have none.
+      if (bad.of_gradients()) continue;
       SCOPED_TRACE(codec + ", " + bad.what);
       Floats own = random_floats(0);
       ParameterMail mail(mail_options(codec, Topology::all, 0, 3), own);
@@ -343,10 +356,39 @@ TEST(ParameterMail, LeavesOutModelsThatWouldSpoilAll) {
   }
 }
 
+// As far ahead as a model can be, and without any weight: it must not be that nothing has any.
+TEST(ParameterMail, AModelWithoutWeightMovesNobodyHoweverOldItIs) {
+  for (const std::string codec : {"none", "fp16", "topk"}) {
+    SCOPED_TRACE(codec);
+    Floats own = random_floats(0);
+    ParameterMail mail(mail_options(codec, Topology::all, 0, 3), own);
+    BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = 4096});
+    const auto message = message_with(codec, {.what = "good"});
+    group.of(1).put(0, {.weight = 0, .message = message, .age = 2 * kJobSteps}, WhenFull::replace);
+    mail.merge(group.of(0), own);
+    EXPECT_EQ(own, random_floats(0));
+    EXPECT_EQ(mail.age(), 0);
+    EXPECT_EQ(mail.left_out(), 0);
+  }
+}
+
+// What comes again and again must not make a worker's own weight one that others leave out.
+TEST(ParameterMail, NobodyGetsMoreWeightThanAllHave) {
+  Floats own = random_floats(0);
+  ParameterMail mail(mail_options("none", Topology::all, 0, 3), own);
+  BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = mail.message_bytes()});
+  for (int turn = 0; turn < 10; ++turn) {
+    group.of(1).put(0, {.weight = 3, .message = std::as_bytes(std::span(own))}, WhenFull::replace);
+    mail.merge(group.of(0), own);
+  }
+  EXPECT_EQ(mail.left_out(), 0);
+  EXPECT_LT(mail.weight(), 3.1);
+}
+
 TEST(GradientMail, LeavesOutGradientsThatWouldSpoilAll) {
   for (const std::string codec : {"none", "fp16"}) {
     for (const Unusable& bad : kUnusable) {
-      if (std::isinf(bad.age)) continue;  // Gradients have none.
+      if (bad.of_models()) continue;
       SCOPED_TRACE(codec + ", " + bad.what);
       GradientMail mail(mail_options(codec, Topology::all, 0, 3));
       BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = mail.message_bytes()});

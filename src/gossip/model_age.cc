@@ -10,6 +10,11 @@ constexpr double kLongest = 2;  // Steps; a longer one is no longer what the lea
 constexpr double kLeastPart = 0.5;  // Of a piece's share of a step.
 constexpr double kAbreast = 2;      // Steps; models that far apart still count as equally old.
 
+/// Of weights and ages. Far beyond any, and their sums are still finite.
+bool can_be(double number) {
+  return number >= 0 && number < 1e100;
+}
+
 }  // namespace
 
 double share_of_piece(double age, std::int64_t pieces_before, std::int64_t parts) {
@@ -26,12 +31,28 @@ double weight_of_lag(double lag) {
 }
 
 std::vector<double> shares_in_mean(std::span<const double> weights, std::span<const double> ages) {
-  const double newest = std::ranges::max(ages);
-  std::vector<double> shares(weights.begin(), weights.end());
-  for (std::size_t i = 0; i < shares.size(); ++i) shares[i] *= weight_of_lag(newest - ages[i]);
+  std::vector<double> shares(weights.size());
+  double newest = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (!can_be(weights[i]) || !can_be(ages[i])) continue;
+    shares[i] = weights[i];
+    newest = std::max(newest, ages[i]);
+  }
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (shares[i] > 0) shares[i] *= weight_of_lag(newest - ages[i]);
+  }
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-  for (double& share : shares) share /= sum;
+  if (!(sum > 0)) std::ranges::fill(shares, 1.0);
+  for (double& share : shares) share /= sum > 0 ? sum : static_cast<double>(shares.size());
   return shares;
+}
+
+double age_of_mean(std::span<const double> shares, std::span<const double> ages) {
+  double mean = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (shares[i] > 0 && can_be(ages[i])) mean += shares[i] * ages[i];
+  }
+  return mean;
 }
 
 }  // namespace cohort::gossip

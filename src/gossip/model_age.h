@@ -31,7 +31,12 @@ double share_of_piece(double age, std::int64_t pieces_before, std::int64_t parts
 /// was left behind has little to say, and with all its weight would throw the others back.
 double weight_of_lag(double lag);
 
-/// How much each of all models counts in their mean, by its weight and its age; adds up to 1.
+/// How much each of all models counts in their mean, by its weight and its age; adds up to 1. One
+/// that says of itself what is no weight or no age (below 0, not finite) counts for nothing, and
+/// where no model is left by that, all count alike.
 std::vector<double> shares_in_mean(std::span<const double> weights, std::span<const double> ages);
+
+/// Of those that count.
+double age_of_mean(std::span<const double> shares, std::span<const double> ages);
 
 }  // namespace cohort::gossip

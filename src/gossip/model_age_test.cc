@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -54,6 +55,18 @@ TEST(ShareOfPiece, OfOneWhoIsAloneIsThatOfItsPart) {
   EXPECT_NEAR(age, 20, 0.5);
 }
 
+TEST(SharesInMean, OfWhoSaysWhatCannotBeAreNone) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kEndless = std::numeric_limits<double>::infinity();
+  const std::vector<double> ages = {4, 4, kEndless, 4, -1};
+  const auto shares = shares_in_mean(std::vector<double>{1, 3, 1, kNone, 1}, ages);
+  EXPECT_EQ(shares, (std::vector<double>{0.25, 0.75, 0, 0, 0}));
+  EXPECT_EQ(age_of_mean(shares, ages), 4);
+  const std::vector<double> none = {kNone, kEndless};
+  EXPECT_EQ(shares_in_mean(none, none), (std::vector<double>{0.5, 0.5}));
+  EXPECT_EQ(age_of_mean(std::vector<double>{0.5, 0.5}, none), 0);
+}
+
 TEST(ShareOfPiece, IsNeitherNothingNorALeap) {
   EXPECT_EQ(share_of_piece(1000, 8, kParts), 0.125);
   EXPECT_EQ(share_of_piece(0, 8000, kParts), 2);
@@ -83,6 +96,7 @@ class Workers {
       options.topology = kTopology;
       options.place = {.rank = rank, .world = world(), .seed = 9};
       options.shape.count = 1;
+      options.job = {.steps = kSteps, .parts = kParts};
       workers_.push_back({.mail = std::make_unique<ParameterMail>(options, std::span<float>())});
     }
   }

@@ -21,6 +21,10 @@ constexpr double kLeastWeight = 1.0 / 1024;
 // All weights together are the number of workers, and rounding does not make them a hundredth more.
 constexpr double kMostWeight = 1.01;
 
+// Of the steps of the job. A model has so many at the end; a piece that finds it ahead of that adds
+// half its share all the same (share_of_piece), so that it can come to half as many more.
+constexpr double kMostAge = 2;
+
 // A turn whose neighbours are all lost goes to the next ones, until so many were skipped: more than
 // the exponential topology has distances.
 constexpr int kTurns = 32;
@@ -50,7 +54,8 @@ const std::vector<std::string>& ParameterMail::codecs() {
 ParameterMail::ParameterMail(const MailOptions& options, std::span<const float> start)
     : options_(options),
       sources_(sources_of(options.topology, options.place.rank, options.place.world)),
-      screen_(kMostWeight * options.place.world) {
+      screen_({.weight = kMostWeight * options.place.world,
+               .age = kMostAge * (options.job.steps + 1)}) {
   const std::string& kind = options.compression.kind;
   if (std::ranges::count(codecs(), kind) == 0) {
     fail(ErrorCode::invalid,
@@ -129,11 +134,14 @@ std::size_t ParameterMail::coordinates_told() const {
 
 /// A model that is left out leaves its weight here, where that is one: it is nobody else's.
 bool ParameterMail::may_use(int peer, const Box::Taken& arrived, std::span<const float> model) {
-  const bool finite =
-      !model.empty() && std::isfinite(arrived.age()) && compression::all_finite(model);
-  if (screen_.passes(peer, arrived.weight(), finite)) return true;
-  if (screen_.is_weight(arrived.weight())) weight_ += arrived.weight();
+  if (screen_.passes(peer, arrived, !model.empty() && compression::all_finite(model))) return true;
+  if (screen_.is_weight(arrived.weight())) add_weight(arrived.weight());
   return false;
+}
+
+/// Never more than all have together, or the others would leave out what this worker sends.
+void ParameterMail::add_weight(double weight) {
+  weight_ = std::min(weight_ + weight, kMostWeight * options_.place.world);
 }
 
 // All at once, where they are: one pass over memory, however many have arrived. The weights decide
@@ -159,11 +167,19 @@ void ParameterMail::merge_plain(PeerBoxes& boxes, std::span<float> own) {
     const double weight = arrived.weight() * weight_of_lag(newest - arrived.age());
     models.push_back({floats_of_message(arrived.message(), own.size()), weight});
     ages += weight * arrived.age();
-    weight_ += arrived.weight();
+    add_weight(arrived.weight());
   }
   const Merged merged = merge_models(own, own_weight, models);
   age_ = ages / merged.weight;
   distance_ = merged.distance;
+}
+
+/// Until the next call. What is decoded is a copy: who shares the memory could change the message
+/// between the look at it and its use.
+std::span<const float> ParameterMail::decode(const Box::Taken& arrived) {
+  received_.assign(arrived.message().begin(), arrived.message().end());
+  codec_->decode(received_, decoded_);
+  return decoded_;
 }
 
 // One by one, since there is room for one decoded model. With top-k a message speaks of a part of
@@ -176,17 +192,13 @@ void ParameterMail::merge_encoded(PeerBoxes& boxes, std::span<float> own) {
   for (const int peer : sources_) {
     const auto arrived = boxes.take(peer);
     if (!arrived) continue;
-    const auto arrived_model = read_or_none([&] {
-      codec_->decode(arrived->message(), decoded_);
-      return std::span<const float>(decoded_);
-    });
-    if (!may_use(peer, *arrived, arrived_model)) continue;
+    if (!may_use(peer, *arrived, read_or_none([&] { return decode(*arrived); }))) continue;
     const double ahead = arrived->age() - age_;
     const double own_weight = weight_ * weight_of_lag(ahead);
     const WeightedModel model{decoded_, arrived->weight() * weight_of_lag(-ahead)};
     const Merged merged = is_sparse() ? merge_coordinates(own, own_weight, model)
                                       : merge_models(own, own_weight, {&model, 1});
-    weight_ += arrived->weight();
+    add_weight(arrived->weight());
     age_ += part * model.weight / merged.weight * ahead;
     distance += merged.distance;
     ++count;

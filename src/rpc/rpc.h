@@ -34,7 +34,9 @@ namespace cohort::rpc {
 /// Failures. Every call has a deadline, at which both ends give it up: Error(timeout). A server
 /// that goes away is Error(peer_lost), what it refuses with arrives as the Error it threw, with
 /// code, rank and words. Nothing is tried again here: only the caller knows whether its call may be
-/// made twice.
+/// made twice. Where an end has no memory for a message, or for whoever comes, that call or connection
+/// fails with Error(no_space) or is dropped, and the process goes on; only what gRPC asks for itself,
+/// it must get.
 
 using Bytes = std::vector<std::byte>;
 
@@ -59,12 +61,13 @@ class RpcCall {
   virtual void fail(const Error& error) = 0;
 };
 
-/// A limit below this is of no use: whatever is said now and then is smaller.
+/// A limit below this is of no use: whatever is said now and then is smaller. Who expects larger
+/// messages knows how large, and says so.
 inline constexpr std::size_t kLeastMessageLimit = 64 << 20;
 
 struct RpcOptions {
-  std::size_t max_message_bytes = std::size_t{4} << 30;  ///< That this end takes; more is refused.
-  std::size_t frame_bytes = 1 << 20;                     ///< Of the frames that this end sends.
+  std::size_t max_message_bytes = kLeastMessageLimit;  ///< That this end takes; more is refused.
+  std::size_t frame_bytes = 1 << 20;                   ///< Of the frames that this end sends.
 };
 
 /// Listens from construction to destruction, which ends the calls under way: their clients get
@@ -83,6 +86,9 @@ class RpcServer {
 
   /// What an RpcClient is given to reach this server.
   std::string address() const;
+
+  /// Another limit for messages that begin from now on. Any thread.
+  void allow(std::size_t max_message_bytes);
 
  private:
   struct State;
@@ -120,9 +126,10 @@ class RpcClient {
   void connect(Deadline deadline);
 
   /// Waits for nobody but, where there is no connection, for the server to prove itself. The parts
-  /// must stay unchanged until the call is done. `reply_bytes`: no more than about so
-  /// many will come back. Where that is known, and both messages are small, the call is quicker;
-  /// a reply that turns out to be larger comes all the same, up to a limit of 64 MiB.
+  /// must stay unchanged until the call is done. `reply_bytes`: no more than so many will come back.
+  /// Where that is known, and both messages are small, the call is quicker; a reply that turns out to
+  /// be larger comes all the same, up to this end's limit and that of one frame. A reply that is known
+  /// to be larger than the limit may be as large as was said.
   std::unique_ptr<Pending> start(const MessageParts& parts, Deadline deadline,
                                  std::size_t reply_bytes = kReplyOfAnySize);
   Bytes call(const MessageParts& parts, Deadline deadline,

@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
-#include <optional>
+#include <new>
 
 #include "base/fail.h"
 #include "cluster/handshake.h"
@@ -107,21 +108,49 @@ class CallResult {
   Bytes& wait() {
     std::unique_lock lock(mutex_);
     ended_.wait(lock, [&] { return done_; });
-    if (failure_) throw *failure_;
-    return reader_.message();
+    if (!failure_) return reader_.message();
+    try {
+      std::rethrow_exception(failure_);
+    } catch (const std::bad_alloc&) {
+      fail(ErrorCode::no_space, "There is no memory for a call to the server at {}.",
+           connection_->address);
+    }
   }
 
  protected:
-  CallResult(std::shared_ptr<ClientConnection> connection, ClientConnection::Stub stub)
-      : connection_(std::move(connection)),
-        stub_(std::move(stub)),
-        reader_(connection_->options.max_message_bytes) {}
+  CallResult(std::shared_ptr<ClientConnection> connection, ClientConnection::Stub stub,
+             std::size_t reply_limit)
+      : connection_(std::move(connection)), stub_(std::move(stub)), reader_(reply_limit) {}
   ~CallResult() = default;
+
+  /// False where it throws: the call fails with that, if with nothing before. gRPC, on whose threads
+  /// it is, would forget the exception, and the caller wait in vain. With the lock held.
+  template <class Action>
+  bool succeeds(Action&& action) {
+    try {
+      action();
+      return true;
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+      return false;
+    }
+  }
+
+  /// Takes what the server says is wrong with the answer that came, or with the call. Within
+  /// succeeds().
+  template <class Read>
+  void read(Read&& read_frame) {
+    try {
+      read_frame();
+    } catch (const Error& error) {
+      throw error.with_context(connection_->answer());
+    }
+  }
 
   /// The call has failed with this. With the lock held.
   void fail_with(const grpc::Status& status) {
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) connection_->forget(stub_);
-    failure_ = error_of(status, connection_->server());
+    succeeds([&] { throw error_of(status, connection_->server()); });  // Kept as the failure.
   }
 
   /// After done_ was set and the mutex let go, so that whoever is woken finds it free.
@@ -133,7 +162,7 @@ class CallResult {
   std::mutex mutex_;  // Guards what follows.
   FrameReader reader_;
   bool done_ = false;
-  std::optional<Error> failure_;  // Of several, the first.
+  std::exception_ptr failure_;  // Of several, the first.
 
  private:
   std::condition_variable ended_;
@@ -145,16 +174,18 @@ class CallResult {
 class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame>, public CallResult {
  public:
   ClientCall(std::shared_ptr<ClientConnection> connection, ClientConnection::Stub stub,
-             const MessageParts& parts)
-      : CallResult(std::move(connection), std::move(stub)),
-        writer_(parts, connection_->options.frame_bytes) {}
+             const MessageParts& parts, std::size_t reply_limit)
+      : CallResult(std::move(connection), std::move(stub), reply_limit),
+        writer_(parts, connection_->options.frame_bytes) {
+    all_written_ = writer_.fill(sending_);
+  }
 
   void begin(std::shared_ptr<ClientCall> self, Deadline deadline) {
     self_ = std::move(self);
     context_.set_deadline(time_of(deadline));
     stub_->async()->Call(&context_, this);
     StartRead(&received_);
-    write_next();
+    send(all_written_);
     StartCall();
   }
 
@@ -184,7 +215,7 @@ class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame>,
       if (!failure_ && !status.ok()) {
         fail_with(status);
       } else if (!failure_ && !reader_.complete()) {
-        failure_ = Error(ErrorCode::corrupt, connection_->answer() + " ends too early.");
+        succeeds([&] { fail(ErrorCode::corrupt, "{} ends too early.", connection_->answer()); });
       }
       done_ = true;
     }
@@ -197,8 +228,13 @@ class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame>,
     {
       const std::lock_guard lock(mutex_);
       if (abandoned_ || all_written_) return;
-      last = all_written_ = writer_.fill(sending_);
+      if (!succeeds([&] { all_written_ = writer_.fill(sending_); })) return context_.TryCancel();
+      last = all_written_;
     }
+    send(last);
+  }
+
+  void send(bool last) {
     connection_->bytes_sent += bytes_on_wire(sending_);
     last ? StartWriteLast(&sending_, {}) : StartWrite(&sending_);
   }
@@ -206,14 +242,9 @@ class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame>,
   bool take() {
     connection_->bytes_received += bytes_on_wire(received_);
     const std::lock_guard lock(mutex_);
-    try {
-      reader_.take(received_);
-      return true;
-    } catch (const Error& error) {
-      failure_ = error.with_context(connection_->answer());
-      context_.TryCancel();
-      return false;
-    }
+    if (succeeds([&] { read([&] { reader_.take(received_); }); })) return true;
+    context_.TryCancel();
+    return false;
   }
 
   std::shared_ptr<ClientCall> self_;  // From begin() to OnDone().
@@ -232,8 +263,8 @@ class ClientCall final : public grpc::ClientBidiReactor<rpc::Frame, rpc::Frame>,
 class SmallClientCall final : public CallResult {
  public:
   SmallClientCall(std::shared_ptr<ClientConnection> connection, ClientConnection::Stub stub,
-                  const MessageParts& parts)
-      : CallResult(std::move(connection), std::move(stub)) {
+                  const MessageParts& parts, std::size_t reply_limit)
+      : CallResult(std::move(connection), std::move(stub), reply_limit) {
     FrameWriter(parts, kLargestFrame).fill(sending_);
   }
 
@@ -264,11 +295,7 @@ class SmallClientCall final : public CallResult {
 
   void take() {
     connection_->bytes_received += bytes_on_wire(received_);
-    try {
-      reader_.take_whole(received_);
-    } catch (const Error& error) {
-      failure_ = error.with_context(connection_->answer());
-    }
+    succeeds([&] { read([&] { reader_.take_whole(received_); }); });
   }
 
   grpc::ClientContext context_;
@@ -303,16 +330,23 @@ class FailedCall final : public RpcClient::Pending {
 
 template <class Call>
 std::unique_ptr<RpcClient::Pending> begin_call(std::shared_ptr<ClientConnection> connection,
-                                               const MessageParts& parts, Deadline deadline) {
+                                               const MessageParts& parts, Deadline deadline,
+                                               std::size_t reply_limit) {
   ClientConnection::Stub stub;
   try {
     stub = connection->connected(deadline);
   } catch (const Error& error) {
     return std::make_unique<FailedCall>(error);
   }
-  auto call = std::make_shared<Call>(std::move(connection), std::move(stub), parts);
+  auto call = std::make_shared<Call>(std::move(connection), std::move(stub), parts, reply_limit);
   call->begin(call, deadline);
   return std::make_unique<PendingCall<Call>>(std::move(call));
+}
+
+/// What the client takes of any reply, or of this one, where more is known to come.
+std::size_t limit_of_reply(const RpcOptions& options, std::size_t reply_bytes) {
+  if (reply_bytes == kReplyOfAnySize) return options.max_message_bytes;
+  return std::max(options.max_message_bytes, reply_bytes);
 }
 
 }  // namespace
@@ -341,10 +375,11 @@ std::unique_ptr<RpcClient::Pending> RpcClient::start(const MessageParts& parts, 
                                                      std::size_t reply_bytes) {
   std::size_t request_bytes = 0;
   for (const auto& part : parts) request_bytes += part.size();
+  const std::size_t limit = limit_of_reply(state_->options, reply_bytes);
   if (std::max(request_bytes, reply_bytes) <= kSmallMessage) {
-    return begin_call<SmallClientCall>(state_, parts, deadline);
+    return begin_call<SmallClientCall>(state_, parts, deadline, limit);
   }
-  return begin_call<ClientCall>(state_, parts, deadline);
+  return begin_call<ClientCall>(state_, parts, deadline, limit);
 }
 
 Bytes RpcClient::call(const MessageParts& parts, Deadline deadline, std::size_t reply_bytes) {

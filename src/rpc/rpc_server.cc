@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/failpoint.h"
 #include "cluster/doorkeeper.h"
 #include "frames.grpc.pb.h"
 #include "os/endpoint.h"
@@ -31,7 +32,7 @@ namespace cohort::rpc {
 namespace {
 
 Error no_memory() {
-  return Error(ErrorCode::no_space, "The server has no memory for this message.");
+  return Error(ErrorCode::no_space, "The server has no memory for this call.");
 }
 
 /// A call as two streams of frames.
@@ -51,7 +52,10 @@ class ServerCall final : public grpc::ServerBidiReactor<rpc::Frame, rpc::Frame> 
  public:
   ServerCall(const RpcServer::Handler& handler, const RpcOptions& options,
              const cluster::Member& caller)
-      : handler_(handler), options_(options), caller_(caller), reader_(options.max_message_bytes) {}
+      : handler_(handler),
+        frame_bytes_(options.frame_bytes),
+        caller_(caller),
+        reader_(options.max_message_bytes) {}
 
   void begin(std::shared_ptr<ServerCall> self) {
     self_ = std::move(self);
@@ -62,7 +66,7 @@ class ServerCall final : public grpc::ServerBidiReactor<rpc::Frame, rpc::Frame> 
   const cluster::Member& caller() const { return caller_; }
 
   void reply(const MessageParts& parts, std::function<void()> sent) {
-    FrameWriter writer(parts, options_.frame_bytes);
+    FrameWriter writer(parts, frame_bytes_);
     {
       const std::lock_guard lock(mutex_);
       if (stage_ == Stage::waiting) {
@@ -133,17 +137,20 @@ class ServerCall final : public grpc::ServerBidiReactor<rpc::Frame, rpc::Frame> 
 
   void write_next() {
     bool last = false;
-    {
+    try {
       const std::lock_guard lock(mutex_);
       if (stage_ != Stage::replying) return;
       last = writer_.fill(sending_);
       if (last) stage_ = Stage::finished;
+    } catch (const std::bad_alloc&) {
+      if (leave_stage(Stage::replying)) Finish(status_of(no_memory()));
+      return;
     }
     last ? StartWriteAndFinish(&sending_, {}, grpc::Status::OK) : StartWrite(&sending_);
   }
 
   const RpcServer::Handler& handler_;
-  const RpcOptions options_;
+  const std::size_t frame_bytes_;
   const cluster::Member caller_;
   std::shared_ptr<ServerCall> self_;  // From begin() to OnDone().
   rpc::Frame received_;               // gRPC's from StartRead to OnReadDone.
@@ -177,6 +184,7 @@ class AnswerableCall final : public RpcCall {
 };
 
 void ServerCall::dispatch() {
+  auto answerable = std::make_unique<AnswerableCall>(self_);
   bool cancelled = false;
   {
     const std::lock_guard lock(mutex_);
@@ -184,7 +192,7 @@ void ServerCall::dispatch() {
     stage_ = cancelled ? Stage::finished : Stage::waiting;
   }
   if (cancelled) return Finish(grpc::Status::CANCELLED);
-  handler_(std::make_unique<AnswerableCall>(self_));
+  handler_(std::move(answerable));
 }
 
 /// A call of one frame each way. The frames are gRPC's and valid until Finish(). It is finished
@@ -202,15 +210,18 @@ class SmallServerCall final : public grpc::ServerUnaryReactor {
   /// False when the call is over already.
   bool end() { return !over_.exchange(true); }
 
-  void reply(const MessageParts& parts) {
-    FrameWriter writer(parts, kLargestFrame);
+  void reply(FrameWriter writer) {
     if (writer.total() > kLargestFrame) {
       const auto text =
           fmt::format("A reply of {} bytes is too large for a call that was made for a small one.",
                       writer.total());
       return Finish(status_of(Error(ErrorCode::invalid, text)));
     }
-    writer.fill(reply_);
+    try {
+      writer.fill(reply_);
+    } catch (const std::bad_alloc&) {
+      return Finish(status_of(no_memory()));
+    }
     Finish(grpc::Status::OK);
   }
 
@@ -240,7 +251,8 @@ class AnswerableSmallCall final : public RpcCall {
 
   /// The parts are copied, so they are needed no longer.
   void reply(const MessageParts& parts, std::function<void()> sent) override {
-    if (call_->end()) call_->reply(parts);
+    FrameWriter writer(parts, kLargestFrame);
+    if (call_->end()) call_->reply(std::move(writer));
     if (sent) sent();
   }
 
@@ -258,8 +270,8 @@ grpc::ServerUnaryReactor* begin_small_call(const rpc::Frame& request, rpc::Frame
                                            const RpcOptions& options,
                                            const cluster::Member& caller) {
   const auto call = std::make_shared<SmallServerCall>(reply, options, caller);
-  call->keep(call);
   auto answerable = std::make_unique<AnswerableSmallCall>(call);
+  call->keep(call);
   try {
     call->take(request);
   } catch (const Error& error) {
@@ -305,13 +317,15 @@ class RefusedCall final : public grpc::ServerBidiReactor<rpc::Frame, rpc::Frame>
 class FrameService final : public rpc::Frames::CallbackService {
  public:
   FrameService(RpcServer::Handler handler, const RpcOptions& options)
-      : handler_(std::move(handler)), options_(options) {}
+      : handler_(std::move(handler)), options_(options), limit_(options.max_message_bytes) {}
+
+  void allow(std::size_t bytes) { limit_ = bytes; }
 
   grpc::ServerBidiReactor<rpc::Frame, rpc::Frame>* Call(
       grpc::CallbackServerContext* context) override {
     const auto caller = callers.find(context->peer());
     if (!caller) return new RefusedCall;
-    auto call = std::make_shared<ServerCall>(handler_, options_, *caller);
+    auto call = std::make_shared<ServerCall>(handler_, options(), *caller);
     call->begin(call);
     return call.get();
   }
@@ -319,7 +333,7 @@ class FrameService final : public rpc::Frames::CallbackService {
   grpc::ServerUnaryReactor* SmallCall(grpc::CallbackServerContext* context,
                                       const rpc::Frame* request, rpc::Frame* reply) override {
     const auto caller = callers.find(context->peer());
-    if (caller) return begin_small_call(*request, *reply, handler_, options_, *caller);
+    if (caller) return begin_small_call(*request, *reply, handler_, options(), *caller);
     grpc::ServerUnaryReactor* refused = context->DefaultReactor();
     refused->Finish(grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "nobody's call"));
     return refused;
@@ -328,8 +342,15 @@ class FrameService final : public rpc::Frames::CallbackService {
   Callers callers;
 
  private:
+  RpcOptions options() const {
+    RpcOptions now = options_;
+    now.max_message_bytes = limit_;
+    return now;
+  }
+
   const RpcServer::Handler handler_;
   const RpcOptions options_;
+  std::atomic<std::size_t> limit_;  // Of messages, now.
 };
 
 // Of what gRPC itself keeps for connections; messages are limited by their receivers.
@@ -364,20 +385,31 @@ struct RpcServer::State {
     });
   }
 
+  // Milliseconds until the next try, where the process has no descriptor or memory left.
+  static constexpr int kPause = 100;
+
+  /// Who comes when there is no memory is dropped, and the next ones are let in.
   void let_in(std::stop_token stop) {
-    constexpr int kPause = 100;  // Milliseconds, where the process has no descriptor left.
     std::vector<pollfd> sockets;
     while (!stop.stop_requested()) {
-      sockets.assign({{wake.get(), POLLIN, 0}});
-      const int patience = door.add_to(sockets);
-      if (::poll(sockets.data(), sockets.size(), door.is_taking() ? patience : kPause) < 0) {
-        continue;
+      try {
+        let_in_who_comes(sockets);
+      } catch (const std::bad_alloc&) {
+        pollfd woken{wake.get(), POLLIN, 0};
+        ::poll(&woken, 1, kPause);
       }
-      door.set_taking(true);
-      for (cluster::Doorkeeper::Admitted& admitted : door.look()) {
-        service.callers.add(admitted.socket.get(), admitted.member);
-        grpc::AddInsecureChannelFromFd(server.get(), admitted.socket.release());
-      }
+    }
+  }
+
+  void let_in_who_comes(std::vector<pollfd>& sockets) {
+    sockets.assign({{wake.get(), POLLIN, 0}});
+    const int patience = door.add_to(sockets);
+    if (::poll(sockets.data(), sockets.size(), door.is_taking() ? patience : kPause) < 0) return;
+    door.set_taking(true);
+    for (cluster::Doorkeeper::Admitted& admitted : door.look()) {
+      failpoint("rpc.before-letting-in");
+      service.callers.add(admitted.socket.get(), admitted.member);
+      grpc::AddInsecureChannelFromFd(server.get(), admitted.socket.release());
     }
   }
 
@@ -401,6 +433,10 @@ RpcServer::~RpcServer() {
   // Calls under way are cancelled at once; each finishes itself, which this waits for.
   state_->server->Shutdown(std::chrono::system_clock::now());
   state_->server->Wait();
+}
+
+void RpcServer::allow(std::size_t max_message_bytes) {
+  state_->service.allow(max_message_bytes);
 }
 
 std::string RpcServer::address() const {

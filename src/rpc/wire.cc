@@ -1,8 +1,10 @@
 #include "rpc/wire.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/fail.h"
+#include "base/failpoint.h"
 
 namespace cohort::rpc {
 namespace {
@@ -47,6 +49,7 @@ FrameWriter::FrameWriter(MessageParts parts, std::size_t frame_bytes)
 }
 
 bool FrameWriter::fill(rpc::Frame& frame) {
+  failpoint("rpc.before-sending");
   std::string& data = *frame.mutable_data();
   const auto size = std::min<std::uint64_t>(frame_bytes_, total_ - filled_);
   data.clear();
@@ -71,6 +74,7 @@ void FrameReader::begin(std::uint64_t total) {
     fail(ErrorCode::invalid, "A message of {} bytes was refused; {} bytes are the most allowed.",
          total, max_message_bytes_);
   }
+  failpoint("rpc.before-receiving");
   started_ = true;
   total_ = total;
   message_.reserve(total);
@@ -94,12 +98,16 @@ void FrameReader::take_whole(const rpc::Frame& frame) {
 }
 
 grpc::Status status_of(const Error& error) {
-  const std::string text = error.what();
-  rpc::Failure failure;
-  failure.set_code(static_cast<std::uint32_t>(error.code()));
-  failure.set_text(text.substr(0, kLongestText));
-  if (error.rank()) failure.set_rank(*error.rank());
-  return {grpc::StatusCode::FAILED_PRECONDITION, "refused", failure.SerializeAsString()};
+  try {
+    const std::string text = error.what();
+    rpc::Failure failure;
+    failure.set_code(static_cast<std::uint32_t>(error.code()));
+    failure.set_text(text.substr(0, kLongestText));
+    if (error.rank()) failure.set_rank(*error.rank());
+    return {grpc::StatusCode::FAILED_PRECONDITION, "refused", failure.SerializeAsString()};
+  } catch (const std::bad_alloc&) {
+    return grpc::Status::CANCELLED;
+  }
 }
 
 Error error_of(const grpc::Status& status, const std::string& server) {

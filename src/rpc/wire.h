@@ -77,7 +77,7 @@ class FrameReader {
 };
 
 /// An Error as the status of a call: what a server refuses with reaches its client whole, but for
-/// the end of very long texts.
+/// the end of very long texts. Without memory for it, a status that says nothing: it does not throw.
 grpc::Status status_of(const Error& error);
 
 /// The Error behind a status that is not OK. `server` names who was called.

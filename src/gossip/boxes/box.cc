@@ -41,20 +41,21 @@ PutResult Box::put(const Parcel& parcel, WhenFull when) {
   }
   const bool adds = before == State::full && when == WhenFull::add;
   const bool replaces = before == State::full && when == WhenFull::replace;
-  const double returned = replaces ? line_->weight : 0;
+  const double returned = replaces ? put_ : 0;
   if (adds) {
-    const auto sum = room_.first(line_->bytes);
-    if (sum.size() != parcel.message.size()) {
+    const std::size_t there = line_->bytes;
+    if (there != parcel.message.size()) {
       line_->state.store(State::full, std::memory_order_release);
       fail(ErrorCode::invalid, "a message of {} bytes cannot be added to one of {}",
-           parcel.message.size(), sum.size());
+           parcel.message.size(), there);
     }
-    collective::add_to(as_floats(sum), as_floats(parcel.message));
+    collective::add_to(as_floats(room_.first(there)), as_floats(parcel.message));
   } else {
     std::ranges::copy(parcel.message, room_.begin());
     line_->bytes = parcel.message.size();
   }
-  line_->weight = parcel.weight + (adds ? line_->weight : 0);
+  put_ = parcel.weight + (adds ? put_ : 0);
+  line_->weight = put_;
   line_->rates = parcel.rates + (adds ? line_->rates : 0);
   line_->age = parcel.age;
   line_->state.store(State::full, std::memory_order_release);
@@ -66,8 +67,13 @@ std::optional<Box::Taken> Box::take() {
   if (!line_->state.compare_exchange_strong(full, State::busy, std::memory_order_acquire)) {
     return std::nullopt;
   }
+  const std::size_t bytes = line_->bytes;
+  if (bytes > room_.size()) {
+    line_->state.store(State::empty, std::memory_order_release);
+    fail(ErrorCode::corrupt, "a parcel of {} bytes lies in a box of {}", bytes, room_.size());
+  }
   return Taken(line_->state, {.weight = line_->weight,
-                              .message = room_.first(line_->bytes),
+                              .message = room_.first(bytes),
                               .age = line_->age,
                               .rates = line_->rates});
 }

@@ -45,6 +45,9 @@ struct PutResult {
 /// BUSY is taken by a compare-and-exchange (acquire) and left by a store (release), so whoever has
 /// it owns head and message alone, and sees all that the one before has written. One thread at a
 /// time on each side; both sides may be in one process.
+///
+/// In shared memory the other side may write whatever it likes, whenever it likes. So a size is read
+/// once and checked, and what comes back of a replaced parcel is what this side has put there.
 class Box {
  public:
   enum class State : std::uint32_t { empty, busy, full };
@@ -92,12 +95,14 @@ class Box {
   /// the box is then as before.
   PutResult put(const Parcel& parcel, WhenFull when);
 
-  /// The parcel in the box; nothing where it is empty or the sender is just putting one.
+  /// The parcel in the box; nothing where it is empty or the sender is just putting one. Throws
+  /// Error(corrupt) for a message that is longer than the box, which is empty then.
   std::optional<Taken> take();
 
  private:
   Line* line_ = nullptr;
   std::span<std::byte> room_;
+  double put_ = 0;  // The sender's: the weight of what it has put and that was not replaced.
 };
 
 /// A cache line of its own, with the message behind it. All but `state` belong to whoever has made

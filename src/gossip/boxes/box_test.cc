@@ -120,6 +120,26 @@ TEST(Box, LosesAndTearsNothingBetweenThreads) {
   EXPECT_EQ(received, sent);
 }
 
+// The other side shares the memory. What it writes there is not believed.
+TEST(Box, TheOtherSideCannotMakeItReadPastItsEnd) {
+  OneBox one;
+  auto& line = *reinterpret_cast<Box::Line*>(one.memory.bytes().data());
+  ASSERT_TRUE(one.box.put(parcel(0.5, {1, 2}), WhenFull::replace));
+  line.bytes = std::uint64_t{1} << 40;
+  EXPECT_THROW(one.box.put(parcel(0.5, {1, 2}), WhenFull::add), Error);
+  EXPECT_THROW(one.box.take(), Error);
+  ASSERT_TRUE(one.box.put(parcel(0.5, {1, 2}), WhenFull::replace)) << "it is usable again";
+  EXPECT_THAT(floats_of(*one.box.take()), ElementsAre(1, 2));
+}
+
+TEST(Box, TheOtherSideCannotGiveBackMoreThanItGot) {
+  OneBox one;
+  auto& line = *reinterpret_cast<Box::Line*>(one.memory.bytes().data());
+  ASSERT_TRUE(one.box.put(parcel(0.5, {1}), WhenFull::replace));
+  line.weight = 1e300;
+  EXPECT_EQ(one.box.put(parcel(0.25, {1}), WhenFull::replace).returned, 0.5);
+}
+
 TEST(Box, OneWhoDiesWhileReadingHarmsNobodyElse) {
   const std::size_t size = Box::bytes_needed(sizeof(float));
   const os::SharedMemory memory = os::SharedMemory::create(2 * size);

@@ -1,5 +1,7 @@
 #include "gossip/boxes/remote_box.h"
 
+#include <new>
+
 #include "base/log.h"
 
 namespace cohort::gossip {
@@ -60,7 +62,7 @@ void OutgoingBox::advance() {
 void OutgoingBox::finish_call() {
   try {
     const rpc::Bytes& answer = call_->wait();
-    if (!pinging_) returned_ += read_put_reply(answer).returned;
+    if (!pinging_) take_answer(read_put_reply(answer));
   } catch (const Error& error) {
     lost_ = true;
     log_warn("rank {} sends no more to rank {}: {}", options_.from, options_.to, error.what());
@@ -68,6 +70,16 @@ void OutgoingBox::finish_call() {
   call_.reset();
   pinging_ = false;
   travelling_.reset();
+}
+
+/// No more comes back than lay there.
+void OutgoingBox::take_answer(const PutReply& answer) {
+  if (answer.returned > there_) {
+    fail(ErrorCode::corrupt, "it gives back a weight of {}; it had got {}", answer.returned,
+         there_);
+  }
+  returned_ += answer.returned;
+  there_ = header_.weight + (header_.when == WhenFull::add ? there_ : 0);
 }
 
 /// Turns the two boxes over: what waited travels, the other one, which has arrived, waits.
@@ -134,6 +146,8 @@ void IncomingBoxes::put_held(Slot& slot) {
     if (!try_put(slot.box, read_header(slot.held->request()), *slot.held)) return;
   } catch (const Error& error) {
     slot.held->fail(error);
+  } catch (const std::bad_alloc&) {
+    slot.held->fail(Error(ErrorCode::no_space, "the receiver has no memory left for a parcel"));
   }
   slot.held.reset();
 }

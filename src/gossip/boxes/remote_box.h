@@ -70,6 +70,7 @@ class OutgoingBox {
  private:
   Box& waiting() { return boxes_[waiting_]; }
   void finish_call();
+  void take_answer(const PutReply& answer);
   void start_call();
   void start(const rpc::MessageParts& parts);
 
@@ -80,6 +81,7 @@ class OutgoingBox {
   std::size_t waiting_ = 0;            // Which of the two; the other one travels, or is empty.
   WhenFull when_ = WhenFull::replace;  // Of the last put().
   double returned_ = 0;
+  double there_ = 0;  // Weight that has arrived and may still lie in the receiver's box.
   bool lost_ = false;
   bool pinging_ = false;  // The call under way is a ping.
   Clock::time_point next_ping_ = Clock::time_point::min();

@@ -105,6 +105,35 @@ TEST(IncomingBoxes, RefuseStrangers) {
   EXPECT_THROW(one.put(header_of(2, 1, WhenFull::replace), 1), Error);
 }
 
+// The weight of a parcel that it has replaced is one that it had got.
+TEST(OutgoingBoxes, LoseAPeerThatGivesBackMoreThanItGot) {
+  const cluster::Pass pass = cluster::Pass::draw();
+  std::atomic<double> returned = 0;
+  const rpc::RpcServer peer("unix", pass, [&](std::unique_ptr<rpc::RpcCall> call) {
+    const PutReply reply{.returned = returned};
+    call->reply({bytes_of(reply)});
+  });
+  OutgoingBox box({.from = 0,
+                   .to = 3,
+                   .address = peer.address(),
+                   .pass = pass,
+                   .message_bytes = 64,
+                   .timeout = std::chrono::seconds(30)});
+  const float value = 1;
+  const auto put = [&](double weight) {
+    box.put({.weight = weight, .message = std::as_bytes(std::span(&value, 1))}, WhenFull::replace);
+    return eventually([&] { return box.idle(); });
+  };
+  ASSERT_TRUE(put(0.5));
+  returned = 0.5;
+  ASSERT_TRUE(put(0.25));
+  EXPECT_FALSE(box.lost());
+  EXPECT_EQ(box.returned(), 0.5);
+  ASSERT_TRUE(put(0.25));
+  EXPECT_TRUE(box.lost());
+  EXPECT_EQ(box.returned(), 0);
+}
+
 // A server's thread puts the next parcel when the last was answered, as a sender does.
 TEST(IncomingBoxes, LoseNoWeightBetweenThreads) {
   for (const auto when : {WhenFull::replace, WhenFull::add, WhenFull::refuse}) {

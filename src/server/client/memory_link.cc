@@ -63,12 +63,13 @@ class MemoryLink : public ServerLink {
     }
     // The door was closed: the server's process may live on, but not this server.
     if (!is_answered()) fail(ErrorCode::peer_lost, "it has ended");
-    if (slot_.reply_bytes > half()) {
+    const std::size_t bytes = slot_.reply_bytes;  // Read once: other workers may write it again.
+    if (bytes > half()) {
       fail(ErrorCode::corrupt, "its reply is longer than the memory it is in");
     }
-    Reply reply = read_reply({side_.data() + half(), slot_.reply_bytes});
+    Reply reply = read_reply({side_.data() + half(), bytes});
     place_rows(reply, wanted_);
-    traffic_.received += slot_.reply_bytes + reply.pulled_bytes;
+    traffic_.received += bytes + reply.pulled_bytes;
     reply.in_place = true;
     return reply;
   }

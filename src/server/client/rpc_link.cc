@@ -12,12 +12,6 @@
 namespace cohort::server {
 namespace {
 
-/// What is pulled is no larger than what is pushed, but for a few numbers; with rows a reply may
-/// have more.
-std::size_t largest_reply(const RpcLinkOptions& options) {
-  return rpc::RpcOptions().max_message_bytes + options.outgoing.size_bytes();
-}
-
 /// Everything travels by gRPC. A request whose server cannot be reached is made again until its
 /// deadline; by its number the server knows it, and does nothing twice.
 class RpcLink : public ServerLink {
@@ -27,8 +21,7 @@ class RpcLink : public ServerLink {
         outgoing_(options.outgoing),
         watch_(watch_server(options.address)),
         client_(options.address.rpc, options.pass,
-                worker_member(options.worker, options.generation),
-                {.max_message_bytes = largest_reply(options)}),
+                worker_member(options.worker, options.generation)),
         number_(std::uint64_t{std::random_device()()} << 32) {
     if (address_.host != cluster::host_id()) return;
     greet_server(client_, header_from(options.generation, options.worker), {.pid = ::getpid()},
@@ -86,7 +79,7 @@ class RpcLink : public ServerLink {
   rpc::Bytes message_;
   rpc::MessageParts parts_;
   std::vector<RowsWanted> wanted_;
-  std::size_t reply_bytes_ = 0;  // About so many.
+  std::size_t reply_bytes_ = 0;  // No more than so many.
   bool may_try_again_ = false;
   std::unique_ptr<rpc::RpcClient::Pending> pending_;
 };

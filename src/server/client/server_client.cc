@@ -22,6 +22,12 @@ std::vector<ServerAddress> find_servers(const ClientOptions& options, cluster::S
   return found;
 }
 
+/// Of what is said now and then: a part of the model, or what a codec remembers, which is no more
+/// than twice what it is of.
+std::size_t largest_reply(const ClientOptions& options, const ShardShape& shape) {
+  return rpc::kLeastMessageLimit + options.model_part_bytes + 2 * shape.floats() * sizeof(float);
+}
+
 }  // namespace
 
 WorkerFloats::WorkerFloats(std::size_t count, bool shared) : count_(count) {
@@ -62,7 +68,8 @@ void ServerClient::State::add_server(int server) {
   try {
     state.link = make_link(server, state);
     state.calls = std::make_unique<rpc::RpcClient>(
-        address.rpc, store.pass(), worker_member(options.worker, options.generation));
+        address.rpc, store.pass(), worker_member(options.worker, options.generation),
+        rpc::RpcOptions{.max_message_bytes = largest_reply(options, state.shape)});
   } catch (const Error& error) {
     throw error.with_context(fmt::format("parameter server {}", server));
   }

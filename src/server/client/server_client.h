@@ -33,7 +33,7 @@ struct ClientOptions {
   int cores = 1;             ///< That the local ranks may use.
   Timeout timeout;           ///< For any one answer.
   /// Models travel in parts of so many bytes, each of which is answered.
-  std::size_t model_part_bytes = 64 << 20;
+  std::size_t model_part_bytes = 32 << 20;
 };
 
 /// A model with the slots of the servers' optimizer, as the servers keep it together. It is large

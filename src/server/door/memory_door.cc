@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "base/fail.h"
 
@@ -51,18 +52,29 @@ class MemoryDoor::Guest : public Visit {
   bool is_waiting() const { return slot_.posted.load(std::memory_order_acquire) != taken_; }
   bool can_be_taken() const { return is_waiting() && (desk_.has_model() || !needs_model()); }
 
+  /// What is refused for want of memory was not at the desk: there it ends the server, since nobody
+  /// knows what was done already.
   void take() {
     ++taken_;
+    std::optional<Request> request;
     try {
-      take_request();
+      request = next_for_desk();
     } catch (const Error& error) {
-      refuse(error);
+      send(write_error(reply_half(), error));
     } catch (const std::bad_alloc&) {
-      refuse(no_memory());
+      send(write_error(reply_half(), no_memory()));
+    }
+    if (!request) return;
+    const int before = at_desk_++;
+    try {
+      desk_.take(std::move(*request), *this);
+    } catch (const Error& error) {
+      if (at_desk_ > before) refuse(error);
     }
   }
 
   void answer(const ReplyHeader& reply) override {
+    leave_desk();
     const std::uint64_t pulled = !pulls_             ? 0
                                  : !encoded_.empty() ? encoded_.size()
                                                      : desk_.shape().dense * sizeof(float);
@@ -70,18 +82,24 @@ class MemoryDoor::Guest : public Visit {
     send(kReplyHeadBytes + row_floats_ * sizeof(float));
   }
 
-  void refuse(const Error& error) override { send(write_error(reply_half(), error)); }
+  void refuse(const Error& error) override {
+    leave_desk();
+    send(write_error(reply_half(), error));
+  }
 
  private:
   std::span<std::byte> reply_half() const {
     return std::span(side_.data(), side_.size()).subspan(side_.size() / 2);
   }
 
-  /// A request that waits refers to it until it is answered.
+  /// A request at the desk refers to it until it is answered. What the slot says of that counts for
+  /// nothing, as other workers can write it.
   void put_aside(os::SharedMemory& memory) {
-    if (slot_.answered.load(std::memory_order_relaxed) != taken_) {
-      aside_.push_back(std::move(memory));
-    }
+    if (at_desk_ > 0) aside_.push_back(std::move(memory));
+  }
+
+  void leave_desk() {
+    if (at_desk_ > 0 && --at_desk_ == 0) aside_.clear();
   }
 
   Request next_request() const {
@@ -105,7 +123,8 @@ class MemoryDoor::Guest : public Visit {
     return request.kind == RequestKind::leave || request.kind == RequestKind::step_out;
   }
 
-  void take_request() {
+  /// The next request for the desk; nothing where it is about leaving, which is answered here.
+  std::optional<Request> next_for_desk() {
     Request request = next_request();
     const RequestHeader& header = request.header;
     pulls_ = header.pull;
@@ -117,10 +136,12 @@ class MemoryDoor::Guest : public Visit {
     desk_.check_generation(header);
     if (leaves(request)) {
       desk_.leave(header.worker, work_left_by(request.kind));
-      return answer({});
+      begin_reply(reply_half(), {}, 0, 0);
+      send(kReplyHeadBytes);
+      return std::nullopt;
     }
     complete(request);
-    desk_.take(std::move(request), *this);
+    return request;
   }
 
   /// Says where the floats are, in the worker's memory. Messages of a codec stand behind the
@@ -137,6 +158,26 @@ class MemoryDoor::Guest : public Visit {
       request.pull_into = incoming_.first(dense);
       if (!request.header.exact && compressed_) request.pull_encoded = &encoded_;
     }
+    keep_what_is_checked(request);
+  }
+
+  /// Numbers of rows and messages of codecs are looked at before memory is read and written by them,
+  /// and may be used much later, with another round. Until then the worker could write others. So
+  /// they are copied before the first look.
+  static void keep_what_is_checked(Request& request) {
+    std::size_t rows = 0;
+    for (const RowsPushed& block : request.rows) rows += block.rows.size();
+    for (const RowsWanted& block : request.rows_wanted) rows += block.rows.size();
+    request.kept_rows.reserve(rows);  // Where they stand from here on.
+    const auto keep = [&](std::span<const std::uint32_t>& numbers) {
+      const std::size_t begin = request.kept_rows.size();
+      request.kept_rows.insert(request.kept_rows.end(), numbers.begin(), numbers.end());
+      numbers = std::span(request.kept_rows).subspan(begin);
+    };
+    for (RowsPushed& block : request.rows) keep(block.rows);
+    for (RowsWanted& block : request.rows_wanted) keep(block.rows);
+    request.kept_message.assign(request.encoded.begin(), request.encoded.end());
+    request.encoded = request.kept_message;
   }
 
   /// Wanted rows go where the reply will be, behind its header.
@@ -156,7 +197,6 @@ class MemoryDoor::Guest : public Visit {
     slot_.reply_bytes = bytes;
     slot_.answered.store(taken_, std::memory_order_release);
     slot_.reply.notify();
-    aside_.clear();
   }
 
   const int worker_;
@@ -166,7 +206,8 @@ class MemoryDoor::Guest : public Visit {
   std::uint64_t floats_number_ = 0;
   os::SharedMemory floats_;
   os::SharedMemory side_;
-  std::vector<os::SharedMemory> aside_;  // Mapped until the next answer.
+  std::vector<os::SharedMemory> aside_;  // Mapped until nothing of it is at the desk.
+  int at_desk_ = 0;                      // Requests that are not answered.
   std::span<float> outgoing_;
   std::span<float> incoming_;
   std::uint32_t taken_ = 0;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -83,6 +84,19 @@ class Neighbour {
     read_reply(std::span(side_.data(), side_.size()).subspan(side_.size() / 2, slot_.reply_bytes));
   }
 
+  /// Writes other row numbers where those of its last push stand.
+  void change_rows(const std::vector<std::uint32_t>& rows,
+                   const std::vector<std::uint32_t>& others) {
+    const auto bytes = std::as_bytes(std::span(rows));
+    const auto found =
+        std::search(side_.data(), side_.data() + side_.size() / 2, bytes.begin(), bytes.end());
+    ASSERT_NE(found, side_.data() + side_.size() / 2);
+    std::memcpy(found, others.data(), bytes.size());
+  }
+
+  /// Writes into the server's memory, which it shares, that its request was answered.
+  void lie_that_it_is_answered() { slot_.answered.store(slot_.posted.load()); }
+
   bool is_answered() const { return slot_.answered.load() == slot_.posted.load(); }
 
  private:
@@ -156,6 +170,38 @@ TEST(MemoryDoor, RowsOfAPushThatWaitsStayWhenItsWorkerGreetsAgain) {
   second.greet();
   first.push(1, {0, 3}, {1, 2});
   EXPECT_TRUE(first.is_answered() && second.is_answered());
+  EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
+}
+
+// What it changes later is not looked at again; out of the table it would be memory of the server.
+TEST(MemoryDoor, RowNumbersStayAsTheyWereChecked) {
+  Quorum server;
+  Neighbour first(0, server.door, server.store), second(1, server.door, server.store);
+  second.push(2, {1, 3}, {10, 20});
+  second.change_rows({1, 3}, {0, 2});
+  first.push(1, {0, 3}, {1, 2});
+  EXPECT_TRUE(first.is_answered() && second.is_answered());
+  EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
+}
+
+TEST(MemoryDoor, WhatAPushRefersToStaysWhateverItsWorkerSays) {
+  Quorum server;
+  Neighbour first(0, server.door, server.store), second(1, server.door, server.store);
+  second.push(2, {1, 3}, {10, 20});
+  second.lie_that_it_is_answered();
+  second.greet();
+  first.push(1, {0, 3}, {1, 2});
+  EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
+}
+
+TEST(MemoryDoor, WhatAPushRefersToStaysWhenItsWorkerAsksForMore) {
+  Quorum server;
+  Neighbour first(0, server.door, server.store), second(1, server.door, server.store);
+  second.push(2, {1, 3}, {10, 20});
+  second.greet();
+  second.push(2, {0, 1}, {5, 5});
+  EXPECT_THROW(second.read_answer(), Error) << "the first is not answered yet";
+  first.push(1, {0, 3}, {1, 2});
   EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
 }
 

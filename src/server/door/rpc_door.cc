@@ -59,9 +59,9 @@ void check_caller(const cluster::Member& caller, const Request& request) {
        caller.generation, request.header.worker, request.header.generation);
 }
 
-/// Gives every block a place in `room`.
+/// Gives every block a place in `room`. Together they are no larger than what there is.
 void make_room(std::vector<RowsWanted>& blocks, const ShardShape& shape, std::vector<float>& room) {
-  constexpr std::size_t kMost = rpc::RpcOptions().max_message_bytes / sizeof(float);
+  const std::size_t most = shape.floats();
   std::size_t floats = 0;
   for (const RowsWanted& block : blocks) {
     if (block.table >= shape.tables.size()) {
@@ -69,9 +69,7 @@ void make_room(std::vector<RowsWanted>& blocks, const ShardShape& shape, std::ve
            block.table, shape.tables.size());
     }
     floats += block.rows.size() * shape.tables[block.table].width;
-    if (floats > kMost) {
-      fail(ErrorCode::invalid, "more rows are wanted than a message can bring");
-    }
+    if (floats > most) fail(ErrorCode::invalid, "more rows are wanted than this server has");
   }
   room.resize(floats);
   float* next = room.data();
@@ -148,18 +146,31 @@ RpcDoor::RpcDoor(const ServerOptions& options, const cluster::Pass& pass, Server
       model_copies_(static_cast<std::size_t>(options.rules.workers)),
       replica_memory_(options.replica_memory),
       generation_(options.generation),
+      limit_(largest_message(options)),
       server_(options.address, pass, [this](auto call) { put(std::move(call)); },
-              {.max_message_bytes = largest_message(options)}) {}
+              {.max_message_bytes = limit_}) {
+  if (desk.has_model()) allow_messages_of_model();
+}
 
 RpcDoor::~RpcDoor() = default;
 
-/// On a thread of gRPC.
+/// What is said of a model, its pushes first, is no larger than twice its floats, beside what is of
+/// any size; a row of one float has a number of the same size.
+void RpcDoor::allow_messages_of_model() {
+  const std::size_t largest = limit_ + 2 * desk_.shape().floats() * sizeof(float);
+  server_.allow(std::max(largest, limit_));
+}
+
+/// On a thread of gRPC, which wants no exception back.
 void RpcDoor::put(std::unique_ptr<rpc::RpcCall> call) {
-  if (is_replica(call->request())) return take_replica_call(*call);
-  {
+  try {
+    if (is_replica(call->request())) return take_replica_call(*call);
+    failpoint("server.before-queueing");
     const std::lock_guard lock(mutex_);
     calls_.push_back(std::move(call));
     waiting_.fetch_add(1, std::memory_order_release);
+  } catch (const std::bad_alloc&) {
+    return call->fail(no_memory());
   }
   memory_.bell().notify();
 }
@@ -193,7 +204,8 @@ void RpcDoor::take_all() {
   for (auto& call : calls) take(std::move(call));
 }
 
-/// On the desk's thread. Whatever is wrong with a call is its answer.
+/// On the desk's thread. Whatever is wrong with a call is its answer. A request that is at the desk
+/// is not a call any more: what is thrown from there ends the server.
 void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
   try {
     Request request = read_request(call->request());
@@ -228,6 +240,7 @@ void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
       case RequestKind::give_part:
         take_first_model(*call, request);
         if (!desk_.has_model()) return;
+        allow_messages_of_model();
         for (auto& early : std::exchange(early_, {})) take(std::move(early));
         return;
       case RequestKind::replica:  // See put().
@@ -242,7 +255,8 @@ void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
   } catch (const Error& error) {
     if (call) call->fail(error);
   } catch (const std::bad_alloc&) {
-    if (call) call->fail(no_memory());
+    if (!call) throw;
+    call->fail(no_memory());
   }
 }
 
@@ -362,6 +376,7 @@ void RpcDoor::take_exchange(std::unique_ptr<rpc::RpcCall> call, Request&& reques
   }
   last = std::make_shared<Caller>(std::move(call), request.number);
   try {
+    failpoint("server.before-completing");
     complete(request, *last);
   } catch (const Error& error) {
     return last->refuse(error);

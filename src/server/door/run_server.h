@@ -30,8 +30,9 @@ struct ServerOptions {
   int replicas = 1;
   int servers = 1;  ///< Of the run.
   std::span<std::byte> replica_memory = {};
-  /// Of the largest message that is taken, unless the memory says that larger ones are needed.
-  std::size_t message_bytes = rpc::RpcOptions().max_message_bytes;
+  /// Of the largest message that is taken, unless the memory, or the model once there is one, says
+  /// that larger ones are needed.
+  std::size_t message_bytes = rpc::kLeastMessageLimit;
   std::string address = "unix";        ///< Where to listen for gRPC; see RpcServer.
   int cores = 1;                       ///< That the local processes may use.
   Duration timeout;                    ///< For other servers to answer, and workers to appear,

@@ -95,6 +95,7 @@ class RpcDoor {
   class Caller;
   using Floats = std::vector<float>;
 
+  void allow_messages_of_model();
   void put(std::unique_ptr<rpc::RpcCall> call);
   void take_replica_call(rpc::RpcCall& call);
   void take(std::unique_ptr<rpc::RpcCall> call);
@@ -129,6 +130,7 @@ class RpcDoor {
   std::mutex replica_mutex_;  // Guards the memory of the copy this server keeps.
   const std::span<std::byte> replica_memory_;
   const std::int64_t generation_;
+  const std::size_t limit_;  // Of messages, while there is no model.
 
   std::mutex mutex_;  // Guards what gRPC's threads touch.
   std::deque<std::unique_ptr<rpc::RpcCall>> calls_;

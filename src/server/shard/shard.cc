@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "compression/float_bits.h"
 #include "server/shard/shard_rules.h"
@@ -51,6 +52,7 @@ Shard::State::State(const ShardRules& rules, ShardMemory memory, cluster::WorkBo
 
 /// All that can be wrong is found here, before anything is changed: what take() is given is done.
 void Shard::State::check(Request& request) {
+  failpoint("server.before-checking");
   check_request(request, rules_, shape_);
   const RequestHeader& header = request.header;
   if (header.version > version_) {
@@ -342,6 +344,9 @@ void Shard::submit(Request&& request) {
     state_->check(request);
   } catch (const Error& error) {
     request.refuse(error);
+    return;
+  } catch (const std::bad_alloc&) {
+    request.refuse(Error(ErrorCode::no_space, "the server has no memory left for this request"));
     return;
   }
   state_->take(std::move(request));

@@ -13,7 +13,8 @@ namespace cohort::server {
 /// How messages are put together and taken apart. Numbers are written the way they are in memory:
 /// both ends run the same build, which the mark in front of every message proves (wire.h). What is
 /// read may be wrong in any way: every count is checked against the bytes that are left before
-/// anything of that size is made.
+/// anything of that size is made. The bytes may be in memory that others write: what take() gives is
+/// a copy, and stays what was checked; what take_all() gives does not.
 
 /// T is plain data.
 template <class T>

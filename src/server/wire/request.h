@@ -147,7 +147,9 @@ struct RowsWanted {
 };
 
 /// A request to one server. Everything in it but the lists themselves is a view of memory that
-/// stays valid and unchanged until it was answered.
+/// stays valid until it was answered. Floats may change meanwhile, where they are in memory that
+/// their worker shares: they are then what it has pushed. What is checked, because memory is read or
+/// written by it, does not: the door keeps a copy of that (kept_rows, kept_message).
 ///
 ///                   worker              door                            shard
 ///   header, lists   fills them in       as they were read               uses them
@@ -176,6 +178,9 @@ struct Request {
   std::span<float> pull_into = {};
   /// Gets that message, where it has to travel; of plain pulls the floats as they are.
   std::vector<std::byte>* pull_encoded = nullptr;
+  /// What `rows` and `rows_wanted`, and `encoded`, are views of where the worker could write others.
+  std::vector<std::uint32_t> kept_rows = {};
+  std::vector<std::byte> kept_message = {};
   /// Exactly one of them is called, once, on the thread that uses the shard. Neither may throw;
   /// both may submit the next request.
   std::function<void(const ReplyHeader&)> answer = {};

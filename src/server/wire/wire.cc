@@ -63,10 +63,11 @@ constexpr std::size_t kReplyFlags[] = {
   fail(ErrorCode::corrupt, "A message between worker and server says neither yes nor no.");
 }
 
-/// A bool of another value than 0 and 1 must not be read as one. `header` may be cut short.
-void check_reply_flags(std::span<const std::byte> header) {
+/// A bool of another value than 0 and 1 must not be read as one.
+void check_flags(const ReplyHeader& header) {
+  const auto bytes = std::as_bytes(std::span(&header, 1));
   for (const std::size_t flag : kReplyFlags) {
-    if (flag < header.size() && std::to_integer<unsigned>(header[flag]) > 1) fail_flags();
+    if (std::to_integer<unsigned>(bytes[flag]) > 1) fail_flags();
   }
 }
 
@@ -176,11 +177,11 @@ std::size_t write_error(std::span<std::byte> bytes, const Error& error) {
 
 Reply read_reply(std::span<const std::byte> bytes) {
   MessageReader reader(bytes);
-  check_reply_flags(bytes.subspan(std::min(bytes.size(), sizeof(ReplyFrame))));
   const auto frame = reader.take<ReplyFrame>();
   check_mark(frame.mark);
   Reply reply;
   reader.take_into(reply.header);
+  check_flags(reply.header);  // Of the copy: the other end could write the bytes again.
   if (frame.error != kNoError) {
     if (frame.error > static_cast<std::uint32_t>(ErrorCode::cancelled)) {
       fail(ErrorCode::corrupt, "A server refused a request with the unknown code {}.", frame.error);

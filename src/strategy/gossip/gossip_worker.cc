@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/fail.h"
 #include "base/failpoint.h"
@@ -174,7 +173,10 @@ gossip::MailOptions GossipWorker::mail_options(gossip::Topology topology) const 
                     .world = context_.engine.world(),
                     .seed = context_.seed},
           .compression = context_.options.compression,
-          .shape = codec_shape(tensor::ModelLayout::of(context_.model).parameters)};
+          .shape = codec_shape(tensor::ModelLayout::of(context_.model).parameters),
+          .job = {.steps = static_cast<double>(context_.steps),
+                  .parts = parts(),
+                  .rate = context_.optimizer_options.lr}};
 }
 
 void GossipWorker::make_boxes(gossip::Topology topology, std::size_t message_bytes) {
@@ -231,8 +233,7 @@ GossipWorker::PlaceInMean GossipWorker::place_in_mean() {
   const auto ages = std::span(all).last(world);
 
   const std::vector<double> shares = gossip::shares_in_mean(weights, ages);
-  return {.share = shares[rank],
-          .age = std::inner_product(shares.begin(), shares.end(), ages.begin(), 0.0)};
+  return {.share = shares[rank], .age = gossip::age_of_mean(shares, ages)};
 }
 
 /// Returns when all workers that are left shall use what they have in common now, with the loss
