@@ -68,7 +68,6 @@ void resize_part(ServerModel::Part& part, std::size_t floats, std::size_t slots)
 /// Gives `model` the size that it has on the servers together, as one of them tells it.
 void resize_model(ServerModel& model, const ModelMessage& head, const ServerState& state,
                   const ClientOptions& options) {
-  constexpr std::size_t kMostSlots = 16;
   if (head.slots > kMostSlots || head.shape.floats() != state.shape.floats()) {
     fail(ErrorCode::corrupt, "it has a model of {} floats and {} slots instead of {} floats",
          head.shape.floats(), head.slots, state.shape.floats());

@@ -162,9 +162,10 @@ void ReplicaMessage::add_kept(const KeptArea& kept) {
   for (const KeptRows& table : kept.tables) {
     const std::size_t width = table.rows.empty() ? 0 : table.values.size() / table.rows.size();
     packed_.emplace_back();
-    append(packed_.back(), *table.count);
-    append_all(packed_.back(), std::span<const std::uint32_t>(table.rows.first(*table.count)));
-    append_all(packed_.back(), std::span<const float>(table.values.first(*table.count * width)));
+    const std::uint64_t count = std::min<std::uint64_t>(*table.count, table.rows.size());
+    append(packed_.back(), count);
+    append_all(packed_.back(), std::span<const std::uint32_t>(table.rows.first(count)));
+    append_all(packed_.back(), std::span<const float>(table.values.first(count * width)));
     end_packed();
   }
 }

@@ -17,6 +17,10 @@ constexpr std::size_t kPage = 4096;
 // are touched, so only what is used of it counts.
 constexpr std::size_t kWorkBytes = 128 << 20;
 
+[[noreturn]] void fail_memory() {
+  fail(ErrorCode::corrupt, "a server's lasting memory cannot be read");
+}
+
 /// A store that no other store of this thread moves across, in either direction.
 template <class T>
 void store_in_order(std::atomic<T>& word, T value) {
@@ -51,11 +55,12 @@ class Cutter {
   std::size_t used_ = 0;
 };
 
-/// visit(what is, what was) for every piece of a row that an entry of the journal is about.
+/// visit(what is, what was) for every piece of a row of the table that an entry of the journal is
+/// about.
 template <class Visit>
-void visit_row(const TableArea& table, std::size_t entry, Visit&& visit) {
+void visit_row(const TableArea& table, std::size_t entry, std::uint32_t number, Visit&& visit) {
   const std::size_t width = table.shape.width;
-  const std::size_t row = table.journal.rows[entry] - table.shape.first_row;
+  const std::size_t row = number - table.shape.first_row;
   float* saved = table.journal.floats.data() + entry * width * (1 + table.floats.slots.size());
   visit(table.floats.values.data() + row * width, saved);
   for (const std::span<float> slot : table.floats.slots) {
@@ -93,7 +98,7 @@ void save_rows(const TableArea& table, std::span<const std::uint32_t> rows) {
   if (!table.journal.count) return;
   for (std::size_t entry = 0; entry < rows.size(); ++entry) {
     table.journal.rows[entry] = rows[entry];
-    visit_row(table, entry, [&](const float* now, float* before) {
+    visit_row(table, entry, rows[entry], [&](const float* now, float* before) {
       std::copy_n(now, table.shape.width, before);
     });
   }
@@ -145,7 +150,9 @@ std::optional<ShardMemory> ShardMemory::find(std::span<std::byte> lasting) {
   const auto* header = reinterpret_cast<const Header*>(lasting.data());
   if (header->mark.load(std::memory_order_acquire) != Header::kMark) return {};
   const auto shape = read_shape(lasting.subspan(kPage, std::min(header->shape_bytes, kShapeBytes)));
-  return ShardMemory(shape, header->slots, lasting);
+  const std::size_t slots = header->slots;
+  if (slots > kMostSlots) fail_memory();
+  return ShardMemory(shape, slots, lasting);
 }
 
 std::size_t ShardMemory::bytes_needed(const ShardShape& shape, std::size_t slots) {
@@ -194,7 +201,7 @@ bool ShardMemory::has_model() const {
 }
 
 std::size_t ShardMemory::current() const {
-  return header_->current.load(std::memory_order_acquire);
+  return header_->current.load(std::memory_order_acquire) == 0 ? 0 : 1;
 }
 
 const ShardRecord& ShardMemory::record() const {
@@ -218,7 +225,9 @@ void ShardMemory::note_work(const cluster::Claim& claim) {
 }
 
 std::span<const LedgerEntry> ShardMemory::ledger() const {
-  return ledger_[current()].first(record().ledger_workers);
+  const std::size_t index = current();
+  const std::uint64_t workers = header_->records[index].ledger_workers;
+  return ledger_[index].first(std::min<std::uint64_t>(workers, ledger_[index].size()));
 }
 
 /// Fills the record that is not the current one; nothing counts before commit() makes it current.
@@ -295,15 +304,19 @@ void ShardMemory::step_back() {
 
 /// Puts back everything that was saved, which is all that may have been changed.
 void ShardMemory::restore() const {
-  const std::uint64_t saved = dense_.saved->load(std::memory_order_acquire);
+  const std::uint64_t saved = std::min<std::uint64_t>(dense_.saved->load(std::memory_order_acquire),
+                                                      dense_.before.values.size());
   std::ranges::copy(dense_.before.values.first(saved), dense_.now.values.begin());
   for (std::size_t slot = 0; slot < slots_; ++slot) {
     std::ranges::copy(dense_.before.slots[slot].first(saved), dense_.now.slots[slot].begin());
   }
   for (const TableArea& table : tables_) {
-    const std::uint64_t count = table.journal.count->load(std::memory_order_acquire);
+    const std::uint64_t count = std::min<std::uint64_t>(
+        table.journal.count->load(std::memory_order_acquire), table.journal.rows.size());
     for (std::size_t entry = 0; entry < count; ++entry) {
-      visit_row(table, entry, [&](float* now, const float* before) {
+      const std::uint32_t row = table.journal.rows[entry];
+      if (row < table.shape.first_row || row >= table.shape.end_row) fail_memory();
+      visit_row(table, entry, row, [&](float* now, const float* before) {
         std::copy_n(before, table.shape.width, now);
       });
     }

@@ -105,7 +105,9 @@ struct ShardRecord {
 ///   header with two records | [shape] | dense floats | [what they were] | two kept sums |
 ///   of each table: floats, [journal], [two kept sums] | [two ledgers] | [two lists of work]
 ///
-/// One process at a time uses lasting memory, and one thread of it.
+/// One process at a time uses lasting memory, and one thread of it. Others that have it mapped could
+/// write there all the same: numbers by which memory is read or written are read once, and those that
+/// cannot be throw Error(corrupt) or are taken for the largest that can.
 class ShardMemory {
  public:
   /// Uses `lasting`, which may have the model of a shard of this shape already, or memory that ends

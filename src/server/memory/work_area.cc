@@ -51,7 +51,7 @@ WorkArea::WorkArea(std::span<std::byte> memory) : memory_(memory) {}
 // but the last with its highest bit set: most pieces take two bytes.
 std::size_t WorkArea::put(std::size_t at, const cluster::Claim& claim) {
   const auto room = pieces();
-  if (room.size() - at < 2 * kMostBytes) {
+  if (room.size() < at || room.size() - at < 2 * kMostBytes) {
     fail(ErrorCode::no_space,
          "more work was handed out and never pushed than {} MiB can tell of; let workers push more "
          "often (strategy.every, strategy.local_steps)",
@@ -86,7 +86,7 @@ void WorkArea::note(const cluster::Claim& claim) {
 
 template <class Visit>
 std::int64_t WorkArea::visit_pieces(Visit&& visit) const {
-  const Header& from = header();
+  const Header from = header();  // A copy: what is used is what was checked.
   if (from.bytes > pieces().size() || from.written > from.bytes) fail_corrupt();
   std::span<const std::byte> rest = pieces().first(from.bytes);
   const std::size_t noted = from.bytes - from.written;
@@ -105,7 +105,8 @@ std::int64_t WorkArea::visit_pieces(Visit&& visit) const {
 /// Pieces that write() left are `again` as it was. One noted since is either one of those, with a
 /// new owner, or the next that nobody had.
 cluster::WorkLeft WorkArea::read() const {
-  cluster::WorkLeft work{.next = header().next, .parts = header().parts, .again = {}};
+  const Header from = header();
+  cluster::WorkLeft work{.next = from.next, .parts = from.parts, .again = {}};
   if (work.parts == 0) work.parts = 1;
   if (work.parts < 0) fail_corrupt();
   visit_pieces([&](std::int64_t number, int taken_by, bool was_noted) {

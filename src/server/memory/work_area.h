@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -34,7 +35,10 @@ class WorkArea {
   cluster::WorkLeft read() const;
 
   /// What is behind that was never touched.
-  std::span<const std::byte> used() const { return memory_.first(sizeof(Header) + header().bytes); }
+  std::span<const std::byte> used() const {
+    const std::uint64_t bytes = header().bytes;
+    return memory_.first(sizeof(Header) + std::min<std::uint64_t>(bytes, pieces().size()));
+  }
 
  private:
   struct Header {

@@ -1,7 +1,9 @@
 #include "server/shard/gradient_sum.h"
 
 #include <algorithm>
+#include <functional>
 
+#include "base/fail.h"
 #include "base/vectorize.h"
 #include "collective/sum_kernel.h"
 #include "optimizer/optimizer.h"
@@ -23,6 +25,18 @@ COHORT_VECTORIZE void weighted_loop(float* __restrict out, const float* __restri
 /// into[i] += from[i] * weight. Both have the same size.
 void add_weighted(std::span<float> into, std::span<const float> from, float weight) {
   add_weighted_loop(into.data(), from.data(), into.size(), weight);
+}
+
+[[noreturn]] void fail_kept() {
+  fail(ErrorCode::corrupt, "a server's lasting memory has no sum of pushes that could be read");
+}
+
+/// What sums rely on.
+void check_kept(std::span<const std::uint32_t> rows, const TableShape& shape) {
+  const bool ascend = std::ranges::adjacent_find(rows, std::ranges::greater_equal()) == rows.end();
+  if (!ascend ||
+      (!rows.empty() && (rows.front() < shape.first_row || rows.back() >= shape.end_row)))
+    fail_kept();
 }
 
 }  // namespace
@@ -122,13 +136,18 @@ void GradientSum::write_rows() {
 }
 
 void GradientSum::restore(std::size_t area, std::size_t pushes) {
+  if (area >= areas_.size()) fail_kept();
   area_ = area;
   pushes_ = pushes;
   rows_.assign(shape_.tables.size(), RowSum());
   for (std::size_t table = 0; table < areas_[area].tables.size(); ++table) {
     const KeptRows& kept = areas_[area].tables[table];
     const std::size_t width = shape_.tables[table].width;
-    const RowGradients part{kept.rows.first(*kept.count), kept.values.first(*kept.count * width)};
+    const std::uint64_t count = *kept.count;
+    if (count > kept.rows.size()) fail_kept();
+    const std::vector<std::uint32_t> rows(kept.rows.begin(), kept.rows.begin() + count);
+    check_kept(rows, shape_.tables[table]);
+    const RowGradients part{rows, kept.values.first(count * width)};
     rows_[table] = RowSum({&part, 1}, width);
   }
   make_views();

@@ -43,7 +43,7 @@ Shard::State::State(const ShardRules& rules, ShardMemory memory, cluster::WorkBo
       workers_(static_cast<std::size_t>(rules.workers)),
       kept_(shape_, kept_areas(memory_, rules)) {
   if (!memory_.has_model()) return;
-  const ShardRecord& record = memory_.record();
+  const ShardRecord record = memory_.record();
   version_ = record.version;
   newest_lr_ = record.lr;
   if (record.kept_pushes > 0) kept_.restore(record.kept_area, record.kept_pushes);

@@ -11,7 +11,6 @@ namespace {
 
 /// More than any machine has room for, and few enough that their bytes can be counted.
 constexpr std::size_t kMostFloats = std::size_t{1} << 44;
-constexpr std::uint64_t kMostSlots = 16;
 
 void check_floats(const ShardShape& shape) {
   std::size_t left = kMostFloats;

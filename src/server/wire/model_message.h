@@ -14,6 +14,9 @@ namespace cohort::server {
 
 class MessageReader;
 
+/// Of any optimizer.
+inline constexpr std::uint64_t kMostSlots = 16;
+
 /// A shard's whole model on its way, as bytes:
 ///
 ///   version | number of slots | work left | shape | floats
