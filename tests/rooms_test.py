@@ -2,6 +2,8 @@
 
 - Every file that docs/, the READMEs and CONTRIBUTING.md name exists: as `room/folder/file.h`, as
   `room/folder/file` without an ending, or in a room's own README as `file.h` (`x_…` is any).
+- Every type, constant and member that the READMEs and docs/ARCHITECTURE.md name as code
+  (`Groups::lost`, `kRecipe`) stands in a source somewhere.
 - No flat folder has more than 40 files, and files that are crumbs (25 lines or less) are few.
 - Every room has a README.
 - A file's code stands in its room's namespace; include/cohort/ and base/ have `cohort` itself.
@@ -15,6 +17,9 @@ MOST_FILES = 40
 CRUMB_LINES, MOST_CRUMBS = 25, 0.08
 QUOTED = re.compile(r"`([^`\s]+)`")
 FILE = re.compile(r"^(?:src/)?([a-z0-9_]+(?:/[a-z0-9_]+)*/?)(\.h|\.cc|\.py|\.proto)?$")
+# `Groups::lost`, `WorkerCard`, `kRecipe`; not `SIGKILL`, nor a single word (`Bytes` may be anything).
+CODE = re.compile(r"\b((?:[A-Z]\w*::)+\w+|[A-Z][a-z]+[A-Z]\w+|k[A-Z][a-z]\w+)")
+SOURCES = {".h", ".cc", ".py", ".proto", ".txt", ".cmake"}
 # What the code calls a room whose own name a public function has: cohort::train().
 NAMESPACES = {"base": "cohort", "train": "cohort::training"}
 OPENED = re.compile(r"^namespace (cohort[\w:]*) \{", re.MULTILINE)
@@ -36,7 +41,7 @@ def missing_names(root):
     source = root / "src"
     rooms = {room.name for room in rooms_of(root)}
     pages = [*(root / "docs").glob("*.md"), root / "README.md", root / "CONTRIBUTING.md",
-             *source.rglob("README.md")]
+             root / "SECURITY.md", *source.rglob("README.md")]
     for page in pages:
         for quoted in QUOTED.findall(page.read_text()):
             match = FILE.match(quoted.rstrip(","))
@@ -59,6 +64,18 @@ def missing_names(root):
                 if not any(page.parent.rglob(name + ending)) and \
                         not (root / "include" / "cohort" / (name + ending)).exists():
                     yield f"{where} is not in this room"
+
+
+def missing_code(root):
+    folders = [root / f for f in ("src", "include", "tests", "bench", "fuzz", "cmake")]
+    text = "\n".join(p.read_text() for f in folders for p in f.rglob("*") if p.suffix in SOURCES)
+    pages = [root / "docs" / "ARCHITECTURE.md", *(root / "src").rglob("README.md"),
+             root / "bench" / "README.md", root / "fuzz" / "README.md"]
+    for page in pages:
+        for quoted in re.findall(r"`([^`\n]+)`", page.read_text()):
+            for name in CODE.findall(quoted):
+                if not all(re.search(rf"\b{part}", text) for part in name.split("::")):
+                    yield f"{page.relative_to(root)}: `{quoted}`: there is no {name} in the code"
 
 
 def full_folders(root):
@@ -97,7 +114,7 @@ def without_readme(root):
 
 
 def main(root):
-    complaints = [*missing_names(root), *full_folders(root), *crumbs(root),
+    complaints = [*missing_names(root), *missing_code(root), *full_folders(root), *crumbs(root),
                   *elsewhere(root), *without_readme(root)]
     print("\n".join(complaints) or "rooms are as they should be")
     return 1 if complaints else 0

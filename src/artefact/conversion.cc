@@ -133,10 +133,10 @@ void convert_text(const data::TextInput&, const Numbers&, const formats::RowPlac
   fail(ErrorCode::invalid, "{}: the model takes text, not numbers", place.text());
 }
 
-// A row is refused by its number, and for what is wrong with it: who scores a million rows must
-// find the one that is not as the others. Nothing is guessed: a missing field, one too many, a
-// pixel of 255.5 are errors, since a model answers to any numbers whatever.
-/// Chooses among all of these by what the data was; `input` is the row's place in the batch.
+/// Chooses among all of these by what the data was; `input` is the row's place in the batch. A row
+/// is refused by its number, and for what is wrong with it: who scores a million rows must find the
+/// one that is not as the others. Nothing is guessed: a missing field, one too many, a pixel of
+/// 255.5 are errors, since a model answers to any numbers whatever.
 template <class Row>
 void convert_row(const data::Preprocessing& preprocessing, const tensor::DataSpec& spec,
                  const Row& row, const formats::RowPlace& place, torch::Tensor input) {

@@ -1,3 +1,5 @@
+// The same numbers on every machine and in every version: data, models and faults follow from them.
+
 #include "base/random.h"
 
 #include <gtest/gtest.h>

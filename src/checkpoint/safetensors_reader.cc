@@ -28,11 +28,11 @@ void read_all(InputFile& file, std::span<std::byte> into) {
   if (got < into.size()) corrupt(file.path(), "it ends {} bytes too early", into.size() - got);
 }
 
-/// Leaves the file where its values begin.
-// A file may be anybody's. So the order is: how long the header says it is, against the file's size
-// and what is allowed; the header's shape; of every tensor its type, its shape and that its place
-// fits them; that all places together are the rest of the file, once; what the caller expects. Only
-// then is memory taken for values, and any of them read.
+/// A file may be anybody's. So the order is: how long the header says it is, against the file's
+/// size and what is allowed; the header's shape; of every tensor its type, its shape and that its
+/// place fits them; that all places together are the rest of the file, once; what the caller
+/// expects. Only then is memory taken for values, and any of them read. Leaves the file where its
+/// values begin.
 Json read_header(InputFile& file, std::uint64_t most, std::uint64_t& values) {
   const std::string path = file.path().string();
   std::uint64_t length = 0;

@@ -14,16 +14,13 @@
 #include <thread>
 
 #include "base/fail.h"
+#include "cluster/cluster_test_support.h"
 #include "os/tcp_socket.h"
 
 namespace cohort::cluster {
 namespace {
 
 using ::testing::HasSubstr;
-
-Deadline soon() {
-  return Deadline::in_seconds(60);
-}
 
 template <class Plain>
 void send_plain(const UniqueFd& socket, const Plain& plain) {
@@ -234,6 +231,7 @@ TEST_P(DoorTest, AMemberThatIsDroppedComesAgain) {
   EXPECT_EQ(admitted.size(), 1u);
 }
 
+// A port or path may be somebody else's by the time a member connects.
 TEST_P(DoorTest, AMemberTellsNothingToAStrangersDoor) {
   Doorkeeper other(GetParam() == "unix" ? pass_.endpoint_of("unix:other") : "127.0.0.1:0",
                    Pass::draw(), Purpose::calls);

@@ -17,6 +17,7 @@
 
 namespace cohort::cluster {
 
+/// For Store::give: of so many takers nobody keeps count.
 inline constexpr int kAnyTakers = 1 << 20;
 
 /// Where the tasks of a run find each other: a small table of keys and values that all of them see,
@@ -52,8 +53,8 @@ class Store {
   virtual std::string set_once(const std::string& key, const std::string& value) = 0;
 
   /// Lays memory down for `takers` others of this host to take; after that the store lets go of it
-  /// (with kAnyTakers, when whoever gave it has gone). In keys of their own, also written once. Throws Error(unsupported) where the store is on
-  /// another host.
+  /// (with kAnyTakers, when whoever gave it has gone). In keys of their own, also written once.
+  /// Throws Error(unsupported) where the store is on another host.
   virtual void give(const std::string& key, const os::SharedMemory& memory, int takers) = 0;
 
   /// Waits until somebody has given it, and maps it. Throws as get() and SharedMemory::adopt() do.

@@ -34,7 +34,7 @@ class ShortOfMemory {
     set_failpoints("");
   }
 
-  SocketStore client() const { return {server_->endpoint(), server_->pass(), in_a_minute()}; }
+  SocketStore client() const { return {server_->endpoint(), server_->pass(), in_a_minute(), {}}; }
 
  private:
   std::optional<StoreServer> server_;

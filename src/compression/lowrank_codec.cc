@@ -61,9 +61,8 @@ class LowrankCodec : public Codec {
   void recall(const CodecMemory& memory) override { factors_.recall(memory); }
 
  private:
-  // A message is the floats of all left factors, then of all right ones, then the plain ones, in
-  // the order of the vector. Its length follows from the shape alone.
-  /// The three parts of a message, by floats.
+  /// The three parts of a message: the floats of all left factors, then of all right ones, then the
+  /// plain ones, in the order of the vector. Its length follows from the shape alone.
   template <class Floats>
   struct Parts {
     Floats left;

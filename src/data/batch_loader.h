@@ -14,6 +14,8 @@
 
 namespace cohort::data {
 
+/// A batch in one of the loader's buffers, and where it stands in the order of samples. Valid until
+/// the next call of next().
 struct LoadedBatch : BatchPlace {
   Batch batch;  ///< May have no rows.
 };

@@ -1,3 +1,6 @@
+// Records are the same through a window of any size as from the whole text; what is no CSV is refused
+// with its line, and thousands of injured texts do no harm.
+
 #include "formats/csv_reader.h"
 
 #include <gmock/gmock.h>

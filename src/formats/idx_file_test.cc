@@ -1,3 +1,5 @@
+// A header must be true of the file it stands in, before anything is mapped; injured files do no harm.
+
 #include "formats/idx_file.h"
 
 #include <gmock/gmock.h>

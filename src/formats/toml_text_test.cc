@@ -1,3 +1,5 @@
+// TOML becomes tables, or is refused with file and line; what nests without end before it is parsed.
+
 #include "formats/toml_text.h"
 
 #include <gmock/gmock.h>

@@ -199,14 +199,6 @@ Keys train_keys() {
   };
 }
 
-/// Choices come from the tables of the rooms that know them, so that a new codec, optimizer or
-/// topology needs no change here. `auto` is no codec, but a way to find one.
-std::vector<std::string> codec_choices() {
-  std::vector<std::string> names = compression::codec_kinds();
-  names.emplace_back(compression::kAutoCodec);
-  return names;
-}
-
 /// How workers train together. Which kind reads which key is in kinds/strategy_table.h, and
 /// check_strategy() refuses those that the chosen kind does not read. A key counts as set where it
 /// has another value than its default.
@@ -271,6 +263,21 @@ Keys strategy_keys() {
       {"strategy.topology", in<&Job::strategy, &S::topology>,
        "`gossip` with `send = \"parameters\"`: who tells whom.",
        choice(names_of(gossip::topology_table()))},
+  };
+}
+
+/// Choices come from the tables of the rooms that know them, so that a new codec, optimizer or
+/// topology needs no change here. `auto` is no codec, but a way to find one.
+std::vector<std::string> codec_choices() {
+  std::vector<std::string> names = compression::codec_kinds();
+  names.emplace_back(compression::kAutoCodec);
+  return names;
+}
+
+/// How what they send each other is made smaller. Read and refused as those of strategy_keys() are.
+Keys compression_keys() {
+  using S = StrategyOptions;
+  return {
       {"strategy.compression.kind", in<&Job::strategy, &S::compression, &CompressionOptions::kind>,
        "How what travels is made smaller. `auto` measures what pays in the first steps.",
        choice(codec_choices())},
@@ -345,7 +352,7 @@ Keys run_keys() {
 const std::vector<Key<Job>>& job_keys() {
   static const Keys keys = [] {
     Keys all = model_and_data_keys();
-    for (const Keys& more : {train_keys(), strategy_keys(), run_keys()}) {
+    for (const Keys& more : {train_keys(), strategy_keys(), compression_keys(), run_keys()}) {
       all.insert(all.end(), more.begin(), more.end());
     }
     return all;

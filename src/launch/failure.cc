@@ -21,19 +21,19 @@ bool blames_a_peer(ErrorCode code) {
 // When one worker dies its peers fail too, moments later, and all of them end. Whoever blames
 // nobody else is the likeliest cause: first those that were killed or fell silent, then those with
 // an error of their own, last those who only tell that a peer was lost.
-int cause_order(const WorkerFailure& failure) {
+int cause_order(const TaskFailure& failure) {
   if (failure.signal != 0 || failure.was_silent) return 0;
   return blames_a_peer(failure.code) ? 2 : 1;
 }
 
 }  // namespace
 
-void sort_by_cause(std::vector<WorkerFailure>& failures) {
+void sort_by_cause(std::vector<TaskFailure>& failures) {
   std::stable_sort(failures.begin(), failures.end(),
                    [](const auto& a, const auto& b) { return cause_order(a) < cause_order(b); });
 }
 
-std::string describe(const WorkerFailure& failure) {
+std::string describe(const TaskFailure& failure) {
   std::string cause = failure.message;
   if (failure.out_of_memory) {
     cause = "was killed: out of memory";
@@ -44,19 +44,19 @@ std::string describe(const WorkerFailure& failure) {
   const std::string step =
       failure.role == cluster::kWorkerRole ? fmt::format(", after step {}", failure.step) : "";
   const std::string host = failure.host.empty() ? "" : " on " + failure.host;
-  return fmt::format("{} (pid {}{}{}){} {}{}", cluster::task_name(failure.role, failure.rank),
+  return fmt::format("{} (pid {}{}{}){} {}{}", cluster::task_name(failure.role, failure.number),
                      failure.pid, host, step, failure.signal != 0 ? "" : ":", cause, log);
 }
 
 // What would happen again in a new process: a wrong job, a file that is not there, memory that is
 // too small. Losses, timeouts and failed devices may be over by then; a signal says nothing.
-bool is_hopeless(const WorkerFailure& failure) {
+bool is_hopeless(const TaskFailure& failure) {
   if (failure.signal != 0) return false;
   return failure.code != ErrorCode::io && failure.code != ErrorCode::peer_lost &&
          failure.code != ErrorCode::timeout && failure.code != ErrorCode::cancelled;
 }
 
-int exit_code(const WorkerFailure& failure) {
+int exit_code(const TaskFailure& failure) {
   return failure.signal != 0 ? kExitRetry : exit_code(failure.code);
 }
 

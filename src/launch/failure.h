@@ -27,10 +27,10 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitWrongUse = 2;
 inline constexpr int kExitRetry = 138;  ///< Trying again may help.
 
-/// How one task ended that did not end well.
-struct WorkerFailure {
+/// How one task ended, a worker or a server, that did not end well.
+struct TaskFailure {
   std::string role = cluster::kWorkerRole;
-  int rank = 0;  ///< Among those of its role.
+  int number = 0;  ///< Among those of its role.
   std::int64_t pid = 0;
   std::string host = {};
   std::int64_t step = 0;  ///< Steps it had done; only of workers.
@@ -45,17 +45,17 @@ struct WorkerFailure {
 /// Puts the first cause first: deaths by a signal outrank a worker's own error, which outranks the
 /// loss of a peer (that is what the others' failures do to a healthy worker). Equals keep their
 /// order.
-void sort_by_cause(std::vector<WorkerFailure>& failures);
+void sort_by_cause(std::vector<TaskFailure>& failures);
 
 /// A sentence that names rank, step, cause and log.
-std::string describe(const WorkerFailure& failure);
+std::string describe(const TaskFailure& failure);
 
 /// Whether the same would happen to a new process: an error of its own that has nothing to do with
 /// the disk or its peers.
-bool is_hopeless(const WorkerFailure& failure);
+bool is_hopeless(const TaskFailure& failure);
 
 /// What a run whose first cause is `failure` exits with.
-int exit_code(const WorkerFailure& failure);
+int exit_code(const TaskFailure& failure);
 
 /// What a program exits with that was ended by this error.
 int exit_code(ErrorCode code);

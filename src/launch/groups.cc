@@ -39,12 +39,12 @@ void Groups::lost(const ProcessPlan& plan) {
   if (!lost_at_) lost_at_ = Clock::now();
   lost_in_view_ = true;
   // A server of the group that is over: the next one is decided and has servers of its own.
-  if (plan.ranks.empty() && next_ && servers_started_ == 0) return;
+  if (plan.workers.empty() && next_ && servers_started_ == 0) return;
   const auto in_view = [&](int worker) { return view().rank_of(worker).has_value(); };
-  if (!plan.servers.empty() || std::ranges::any_of(plan.ranks, in_view)) {
+  if (!plan.servers.empty() || std::ranges::any_of(plan.workers, in_view)) {
     control_.note_loss(view().generation);
   }
-  for (const int worker : plan.ranks) {
+  for (const int worker : plan.workers) {
     members_.lose(worker);
     control_.card(worker).activity.clear();
     control_.card(worker).held_step.store(kHoldsNothing);
@@ -52,8 +52,8 @@ void Groups::lost(const ProcessPlan& plan) {
   if (!plan.servers.empty()) members_.need_new_view();
   // Others may just be waiting for it to appear.
   const bool forming = std::ranges::any_of(view().workers, [&](int worker) {
-    const WorkerState state = control_.card(worker).state.load();
-    return state == WorkerState::starting || state == WorkerState::paused;
+    const TaskState state = control_.card(worker).state.load();
+    return state == TaskState::starting || state == TaskState::paused;
   });
   if (forming || members_.wants_pause()) control_.break_group(view().generation);
 }
@@ -75,7 +75,7 @@ bool Groups::is_changing() const {
 
 ProcessPlan Groups::plan_of(int worker) const {
   const auto workers = static_cast<int>(cluster_.workers);
-  return {.ranks = {worker},
+  return {.workers = {worker},
           .world = workers,
           .generation = view().generation + 1,
           .place = {worker % workers, workers}};
@@ -140,15 +140,15 @@ void Groups::note_broken_by_itself(int worker) {
     members_.want(good_world_);
     launch_.progress.say(fmt::format("going on with {} workers as before", good_world_));
   } else if (breaks_ > std::max<std::int64_t>(cluster_.max_restarts, 1)) {
-    hopeless_ = WorkerFailure{.rank = worker,
-                              .pid = card.result.task.pid,
-                              .step = step,
-                              .code = ErrorCode::timeout,
-                              .message = card.error.data()};
+    hopeless_ = TaskFailure{.number = worker,
+                            .pid = card.result.task.pid,
+                            .step = step,
+                            .code = ErrorCode::timeout,
+                            .message = card.error.data()};
   }
 }
 
-std::optional<WorkerFailure> Groups::take_hopeless() {
+std::optional<TaskFailure> Groups::take_hopeless() {
   return std::exchange(hopeless_, std::nullopt);
 }
 

@@ -28,7 +28,7 @@ namespace cohort::launch {
 ///                                                   awaited_generation = n+1
 ///   all that are left have left n, and enough
 ///   wait for n+1: Membership::next()
-///   servers of n end, memory is settled,
+///   servers of n end, memory is reconciled,
 ///   those of n+1 are started
 ///   sent away(…), chief, view(n+1)    ───────────►  is in it: goes on; sent away: ends
 ///
@@ -71,7 +71,7 @@ class Groups {
   /// A worker has come to the end of the training.
   bool trained() const { return trained_; }
   /// Why groups break again and again although nobody dies; told once.
-  std::optional<WorkerFailure> take_hopeless();
+  std::optional<TaskFailure> take_hopeless();
 
   /// Of a worker that shall be in the next group.
   ProcessPlan plan_of(int worker) const;
@@ -103,7 +103,7 @@ class Groups {
   int breaks_ = 0;                    // Of groups that broke by themselves, one after the other.
   std::int64_t broken_at_step_ = -1;  // The furthest step of those.
   int good_world_ = 0;                // Of the last group that was asked to pause: it had worked.
-  std::optional<WorkerFailure> hopeless_;
+  std::optional<TaskFailure> hopeless_;
   std::map<int, Deadline> come_by_;           // Of workers that were started.
   Movement movement_;                         // Of those that are asked to pause.
   std::optional<Clock::time_point> lost_at_;  // The first loss since the last group was formed.

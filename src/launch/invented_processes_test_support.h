@@ -69,7 +69,7 @@ class InventedTask {
     } catch (const Death&) {
       return SIGKILL;
     }
-    task_.state.store(WorkerState::done);
+    task_.state.store(TaskState::done);
     return 0;
   }
 
@@ -116,7 +116,7 @@ class InventedServer : public InventedTask {
 
  private:
   void do_all(const std::stop_token& killed) override {
-    task_.state.store(WorkerState::training);
+    task_.state.store(TaskState::training);
     while (!world_.control.servers_shall_end(generation_)) {
       breathe(killed);
       std::int64_t furthest = 0;
@@ -163,7 +163,7 @@ class InventedWorker : public InventedTask {
 
   void train(const cluster::View& view, const std::stop_token& killed) {
     card_.awaited_generation.store(0);
-    card_.state.store(WorkerState::training);
+    card_.state.store(TaskState::training);
     if (world_.joined) world_.joined(view);
     const bool chief = view.rank_of(worker_) == 0;
     // All begin with what the chief has.
@@ -176,7 +176,7 @@ class InventedWorker : public InventedTask {
     }
     generation_ = view.generation + 1;
     card_.ready_step.store(steps_);
-    card_.state.store(WorkerState::paused);
+    card_.state.store(TaskState::paused);
   }
 
   void make_steps(const cluster::View& view, bool chief, const std::stop_token& killed) {
@@ -247,12 +247,12 @@ class InventedProcesses : public Processes {
 
  private:
   std::unique_ptr<InventedTask> make_task(const ProcessPlan& plan) {
-    if (plan.ranks.empty()) {
+    if (plan.workers.empty()) {
       const int server = plan.servers.front();
       return std::make_unique<InventedServer>(world_, server, server_lives_[server]++,
                                               plan.generation);
     }
-    const int worker = plan.ranks.front();
+    const int worker = plan.workers.front();
     return std::make_unique<InventedWorker>(world_, worker, worker_lives_[worker]++,
                                             plan.generation);
   }

@@ -81,7 +81,7 @@ class Launcher {
   /// What is being saved is not given up, but for a second Ctrl-C.
   bool is_saving(Clock::time_point now) const {
     return std::ranges::any_of(control_.cards(), [&](const auto& card) {
-      return card.state.load() == WorkerState::saving && card.activity.is_working(now);
+      return card.state.load() == TaskState::saving && card.activity.is_working(now);
     });
   }
 
@@ -115,7 +115,7 @@ class Launcher {
   void start(const ProcessPlan& plan) {
     tasks_.start(plan);
     if (launch_.regroups) {
-      for (const int worker : plan.ranks) groups_.started(worker);
+      for (const int worker : plan.workers) groups_.started(worker);
     }
     hanging_by_.reset();
   }
@@ -214,23 +214,23 @@ class Launcher {
 
   bool waits(int worker) const {
     return std::ranges::any_of(waiting_, [&](const WaitingPlan& waiting) {
-      return std::ranges::count(waiting.plan.ranks, worker) > 0;
+      return std::ranges::count(waiting.plan.workers, worker) > 0;
     });
   }
 
   // ---- losses
 
   void note_end(const Tasks::End& end) {
-    const bool is_worker = !end.plan.ranks.empty();
+    const bool is_worker = !end.plan.workers.empty();
     if (launch_.regroups && is_worker && end.failures.empty()) {
-      groups_.finished(end.plan.ranks.front());
+      groups_.finished(end.plan.workers.front());
     }
     if (!end.failures.empty()) note_loss(end);
     if (end.done) {
       const auto note = [&](const char* role, int number) {
         launch_.status.happened("ended", {{"role", role}, {"number", number}, {"pid", end.pid}});
       };
-      for (const int worker : end.plan.ranks) note(cluster::kWorkerRole, worker);
+      for (const int worker : end.plan.workers) note(cluster::kWorkerRole, worker);
       for (const int server : end.plan.servers) note(cluster::kServerRole, server);
     }
     launch_.status.write_tasks(groups_.view(), tasks_.list(groups_.view()));
@@ -238,16 +238,16 @@ class Launcher {
 
   /// A process ended with tasks that were not done: that is survived, or ends the run.
   void note_loss(const Tasks::End& end) {
-    std::vector<WorkerFailure> failures = end.failures;
+    std::vector<TaskFailure> failures = end.failures;
     sort_by_cause(failures);
-    const WorkerFailure& cause = failures.front();
+    const TaskFailure& cause = failures.front();
     launch_.status.happened("lost", {{"role", cause.role},
-                                     {"number", cause.rank},
+                                     {"number", cause.number},
                                      {"pid", cause.pid},
                                      {"step", cause.step},
                                      {"cause", describe(cause)}});
-    const bool not_needed = launch_.regroups && !end.plan.ranks.empty() &&
-                            control_.is_sent_away(end.plan.ranks.front());
+    const bool not_needed = launch_.regroups && !end.plan.workers.empty() &&
+                            control_.is_sent_away(end.plan.workers.front());
     if (launch_.regroups) groups_.lost(end.plan);
     if (groups_.trained() || not_needed || (stopping() && launch_.regroups)) {
       // What was to be saved was saved, or another one will do it.
@@ -259,8 +259,8 @@ class Launcher {
   }
 
   /// Plans another process for the task, or goes on without it. False where neither can be.
-  bool replace(const ProcessPlan& plan, const WorkerFailure& cause) {
-    const bool is_server = plan.ranks.empty();
+  bool replace(const ProcessPlan& plan, const TaskFailure& cause) {
+    const bool is_server = plan.workers.empty();
     const auto wait = budget_.take(task_name(plan), Clock::now());
     const bool enough_left = launch_.regroups && !is_server && cluster_.min_workers > 0 &&
                              groups_.members().present() >= cluster_.min_workers;
@@ -282,7 +282,7 @@ class Launcher {
   }
 
   /// The run cannot go on. What the rest has learned is saved if there is anything.
-  void give_up(const WorkerFailure& cause) {
+  void give_up(const TaskFailure& cause) {
     if (end_by_) return;
     waiting_.clear();
     const bool can_save = launch_.regroups && !is_hopeless(cause) && groups_.members().has_state();
@@ -314,8 +314,8 @@ class Launcher {
   std::size_t live_workers() const {
     if (launch_.regroups) return static_cast<std::size_t>(groups_.members().training());
     return static_cast<std::size_t>(std::ranges::count_if(control_.cards(), [](const auto& card) {
-      const WorkerState state = card.state.load();
-      return state != WorkerState::absent && state != WorkerState::failed;
+      const TaskState state = card.state.load();
+      return state != TaskState::absent && state != TaskState::failed;
     }));
   }
 
@@ -326,7 +326,7 @@ class Launcher {
     } else if (!hanging_by_) {
       hanging_by_ = Deadline::in(kGraceAfterFailure);
     } else if (hanging_by_->passed()) {
-      tasks_.end_worker(launch_.plans[0].ranks.front(), "hung after a failure and was ended");
+      tasks_.end_worker(launch_.plans[0].workers.front(), "hung after a failure and was ended");
     }
   }
 
@@ -334,9 +334,9 @@ class Launcher {
   /// breath: the others' time is limited all the same.
   void note_states() {
     for (const WorkerCard& card : control_.cards()) {
-      const WorkerState state = card.state.load();
-      if (state == WorkerState::failed && !end_by_) end_hanging();
-      if (state == WorkerState::done && !end_by_) {
+      const TaskState state = card.state.load();
+      if (state == TaskState::failed && !end_by_) end_hanging();
+      if (state == TaskState::done && !end_by_) {
         end_by_ = Deadline::in_seconds(cluster_.timeout_seconds);
       }
     }

@@ -17,10 +17,10 @@ namespace cohort::launch {
 
 /// How a run ended, as its launcher saw it.
 struct LaunchResult {
-  std::vector<WorkerFailure> failures;   ///< That ended the run, first cause first.
-  std::vector<WorkerFailure> recovered;  ///< That it survived, in the order of time.
-  std::int64_t restarts = 0;             ///< Processes started in the place of lost ones.
-  int signal = 0;                        ///< That the user stopped the run with, or 0.
+  std::vector<TaskFailure> failures;   ///< That ended the run, first cause first.
+  std::vector<TaskFailure> recovered;  ///< That it survived, in the order of time.
+  std::int64_t restarts = 0;           ///< Processes started in the place of lost ones.
+  int signal = 0;                      ///< That the user stopped the run with, or 0.
 };
 
 /// One run's processes, from the first start to the last end.

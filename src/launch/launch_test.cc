@@ -30,8 +30,8 @@ TEST_F(LaunchTest, TwoDeathsAtOnceAreTwoReplacements) {
                                                              : Fate::lives;
   });
   EXPECT_THAT(result.failures, IsEmpty());
-  EXPECT_THAT(ranks_of(result.recovered), UnorderedElementsAre(1, 2));
-  for (const WorkerFailure& failure : result.recovered) EXPECT_EQ(failure.signal, SIGKILL);
+  EXPECT_THAT(numbers_of(result.recovered), UnorderedElementsAre(1, 2));
+  for (const TaskFailure& failure : result.recovered) EXPECT_EQ(failure.signal, SIGKILL);
   EXPECT_EQ(result.restarts, 2);
   EXPECT_THAT(starts_, ElementsAre(1, 2, 2, 1));
   EXPECT_TRUE(all_finished());
@@ -64,7 +64,7 @@ TEST_F(LaunchTest, ADeathWhileAnotherIsBeingReplaced) {
     return replaced ? Fate::dies : Fate::waits;
   });
   EXPECT_THAT(result.failures, IsEmpty());
-  EXPECT_THAT(ranks_of(result.recovered), ElementsAre(1, 3));
+  EXPECT_THAT(numbers_of(result.recovered), ElementsAre(1, 3));
   EXPECT_THAT(starts_, ElementsAre(1, 2, 1, 2));
   EXPECT_TRUE(all_finished());
 }
@@ -90,7 +90,7 @@ TEST_F(LaunchTest, WhoFallsSilentIsEndedAndReplaced) {
   });
   EXPECT_THAT(result.failures, IsEmpty());
   ASSERT_THAT(result.recovered, SizeIs(1));
-  EXPECT_EQ(result.recovered[0].rank, 2);
+  EXPECT_EQ(result.recovered[0].number, 2);
   EXPECT_TRUE(result.recovered[0].was_silent);
   EXPECT_THAT(result.recovered[0].message, HasSubstr("no sign of life"));
   EXPECT_TRUE(all_finished());
@@ -103,8 +103,8 @@ TEST_F(LaunchTest, WhenTheBudgetRunsOutTheOthersSave) {
                                            (moment.worker == 2 && moment.step == 30));
     return dies ? Fate::dies : Fate::lives;
   });
-  EXPECT_THAT(ranks_of(result.recovered), ElementsAre(1));
-  EXPECT_THAT(ranks_of(result.failures), ElementsAre(2));
+  EXPECT_THAT(numbers_of(result.recovered), ElementsAre(1));
+  EXPECT_THAT(numbers_of(result.failures), ElementsAre(2));
   EXPECT_EQ(result.restarts, 1);
   EXPECT_TRUE(control_.is_saved());
   EXPECT_TRUE(last_view().closing);
@@ -119,7 +119,7 @@ TEST_F(LaunchTest, EnoughWorkersGoOnWithoutTheLost) {
     return moment.worker == 1 && moment.step == 10 ? Fate::dies : Fate::lives;
   });
   EXPECT_THAT(result.failures, IsEmpty());
-  EXPECT_THAT(ranks_of(result.recovered), ElementsAre(1));
+  EXPECT_THAT(numbers_of(result.recovered), ElementsAre(1));
   EXPECT_EQ(result.restarts, 0);
   EXPECT_THAT(last_view().workers, UnorderedElementsAre(0, 2, 3));
   for (const int worker : {0, 2, 3}) EXPECT_EQ(control_.card(worker).step.load(), kLaunchSteps);
@@ -135,7 +135,7 @@ TEST_F(LaunchTest, WhereALossStopsNobodyTheOthersAreNotBroken) {
     return moment.step == 20 && reaped_ == 0 ? Fate::waits : Fate::lives;
   });
   EXPECT_THAT(result.failures, IsEmpty());
-  EXPECT_THAT(ranks_of(result.recovered), ElementsAre(1));
+  EXPECT_THAT(numbers_of(result.recovered), ElementsAre(1));
   EXPECT_FALSE(control_.is_broken(1));
   EXPECT_EQ(last_view().generation, 1);
   for (const int worker : {0, 2, 3}) EXPECT_EQ(control_.card(worker).step.load(), kLaunchSteps);

@@ -22,7 +22,7 @@ class LaunchTest : public testing::Test {
     cluster_.silence_warn_seconds = 5;
     cluster_.silence_lost_seconds = 10;
     for (int worker = 0; worker < kLaunchWorkers; ++worker) {
-      plans_.push_back({.ranks = {worker}, .world = kLaunchWorkers});
+      plans_.push_back({.workers = {worker}, .world = kLaunchWorkers});
     }
     cluster_.servers = servers;
     for (int server = 0; server < servers; ++server) {
@@ -52,7 +52,7 @@ class LaunchTest : public testing::Test {
                         .status = status,
                         .requests = requests_,
                         .log_of = [](const ProcessPlan&) { return std::filesystem::path(); },
-                        .reconcile_servers = [this] { ++settled_; }});
+                        .reconcile_servers = [this] { ++reconciled_; }});
     for (int worker = 0; worker < cluster_.workers; ++worker)
       starts_.push_back(processes.started(worker));
     for (int server = 0; server < cluster_.servers; ++server) {
@@ -87,14 +87,14 @@ class LaunchTest : public testing::Test {
 
   bool all_train() const {
     return std::ranges::all_of(control_.cards(), [](const WorkerCard& card) {
-      return card.state.load() == WorkerState::training;
+      return card.state.load() == TaskState::training;
     });
   }
 
-  static std::vector<int> ranks_of(const std::vector<WorkerFailure>& failures) {
-    std::vector<int> ranks;
-    for (const WorkerFailure& failure : failures) ranks.push_back(failure.rank);
-    return ranks;
+  static std::vector<int> numbers_of(const std::vector<TaskFailure>& failures) {
+    std::vector<int> numbers;
+    for (const TaskFailure& failure : failures) numbers.push_back(failure.number);
+    return numbers;
   }
 
   ClusterOptions cluster_;
@@ -103,9 +103,9 @@ class LaunchTest : public testing::Test {
   InventedRequests requests_;
   std::function<bool(const ProcessPlan& process)> no_process_;  // Where none can be made.
   std::vector<ProcessPlan> plans_;
-  std::vector<int> starts_;         // Processes that each worker has had,
-  std::vector<int> server_starts_;  // and each server.
-  std::atomic<int> settled_ = 0;    // How often servers were made ready for new ones.
+  std::vector<int> starts_;          // Processes that each worker has had,
+  std::vector<int> server_starts_;   // and each server.
+  std::atomic<int> reconciled_ = 0;  // How often memories of servers were.
   std::atomic<int> reaped_ = 0;
   std::mutex mutex_;
   cluster::View last_view_;

@@ -22,7 +22,7 @@ TEST_F(LaunchWithServersTest, ServersEndWithTheirWorkers) {
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_TRUE(all_finished());
   EXPECT_THAT(server_starts_, ElementsAre(1, 1));
-  EXPECT_EQ(settled_, 0);
+  EXPECT_EQ(reconciled_, 0);
 }
 
 TEST_F(LaunchWithServersTest, ALostServerIsANewGroupWithNewServers) {
@@ -34,11 +34,11 @@ TEST_F(LaunchWithServersTest, ALostServerIsANewGroupWithNewServers) {
   EXPECT_THAT(result.failures, IsEmpty());
   ASSERT_THAT(result.recovered, SizeIs(1));
   EXPECT_EQ(result.recovered[0].role, "server");
-  EXPECT_EQ(result.recovered[0].rank, 1);
+  EXPECT_EQ(result.recovered[0].number, 1);
   EXPECT_TRUE(all_finished());
   EXPECT_THAT(starts_, ElementsAre(1, 1, 1, 1)) << "workers keep their processes";
   EXPECT_THAT(server_starts_, ElementsAre(2, 2));
-  EXPECT_EQ(settled_, 1);
+  EXPECT_EQ(reconciled_, 1);
   EXPECT_EQ(last_view().generation, 2);
 }
 
@@ -82,7 +82,7 @@ TEST_F(LaunchWithServersTest, AServerThatDiesWhenItsGroupIsOverIsNoReasonForOneM
     return server_waits ? Fate::dies : Fate::waits;
   });
   EXPECT_THAT(result.failures, IsEmpty());
-  EXPECT_THAT(ranks_of(result.recovered), ElementsAre(2, 1));
+  EXPECT_THAT(numbers_of(result.recovered), ElementsAre(2, 1));
   EXPECT_TRUE(all_finished());
   EXPECT_THAT(server_starts_, ElementsAre(2, 2));
   EXPECT_EQ(last_view().generation, 2);
@@ -115,7 +115,7 @@ TEST_F(LaunchWithServersTest, AStopAfterTheLastWorkerEndsTheServers) {
     return control_.stop_requested() ? Fate::dies : Fate::waits;
   });
   EXPECT_EQ(result.signal, SIGTERM);
-  EXPECT_THAT(ranks_of(result.recovered), ElementsAre(0));
+  EXPECT_THAT(numbers_of(result.recovered), ElementsAre(0));
   EXPECT_THAT(server_starts_, ElementsAre(1, 1));
 }
 

@@ -12,8 +12,8 @@ bool Movement::look(const ControlBlock& control, std::span<const int> workers,
   bool busy = false;
   for (const int worker : workers) {
     const WorkerCard& card = control.card(worker);
-    const WorkerState state = card.state.load();
-    busy = busy || state == WorkerState::validating || card.activity.is_working(now);
+    const TaskState state = card.state.load();
+    busy = busy || state == TaskState::validating || card.activity.is_working(now);
     progress += card.step.load() * kStates + static_cast<std::int64_t>(state);
   }
   return std::exchange(last_, progress) != progress || busy;

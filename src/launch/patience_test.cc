@@ -30,7 +30,7 @@ TEST_F(MovementTest, IsAStepOrAnotherState) {
   control_.card(2).step = 1;
   EXPECT_TRUE(moved());
   EXPECT_FALSE(moved());
-  control_.card(0).state = WorkerState::paused;
+  control_.card(0).state = TaskState::paused;
   EXPECT_TRUE(moved());
   EXPECT_FALSE(moved());
 }
@@ -53,7 +53,7 @@ TEST_F(MovementTest, IsBeingBusyWithSomethingLongButNotForever) {
 }
 
 TEST_F(MovementTest, IsAValidation) {
-  control_.card(0).state = WorkerState::validating;
+  control_.card(0).state = TaskState::validating;
   moved();
   EXPECT_TRUE(moved());
 }

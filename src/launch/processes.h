@@ -24,21 +24,21 @@ struct LocalPlace {
 
 /// Which tasks a process has: one worker (by its number), one server, or all of them as threads.
 struct ProcessPlan {
-  std::vector<int> ranks = {};    ///< Numbers of workers; empty: the process is a server.
+  std::vector<int> workers = {};  ///< By number; none: the process is a server.
   std::vector<int> servers = {};  ///< Numbers of servers.
   int world = 1;  ///< Workers of the group; of one that can change groups, of the first.
   std::vector<int> served = {};  ///< Of a server: its workers, by rank; empty: the first `world`.
   std::int64_t generation = 1;   ///< The group a worker waits for first, or a server serves.
-  bool remote = false;           ///< Other ranks have launchers of their own.
+  bool remote = false;           ///< Other workers have launchers of their own.
   std::string failpoints = {};   ///< See set_failpoints.
   LocalPlace place = {};  ///< Of the process among those of its host; found out where `remote`.
 };
 
 /// The name of the process: that of its first worker, or of its server.
 inline std::string task_name(const ProcessPlan& plan, char separator = ' ') {
-  return plan.ranks.empty()
+  return plan.workers.empty()
              ? cluster::task_name(cluster::kServerRole, plan.servers.front(), separator)
-             : cluster::task_name(cluster::kWorkerRole, plan.ranks.front(), separator);
+             : cluster::task_name(cluster::kWorkerRole, plan.workers.front(), separator);
 }
 
 /// The processes behind a run's tasks, by their index: the order in which they were started,

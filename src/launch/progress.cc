@@ -88,7 +88,7 @@ std::string Progress::line(std::size_t live_workers) const {
       "epoch {:.2f}  step {:.0f}/{:.0f}  loss {:.4f}  {} samples/s  ETA {}  {}/{} workers{}{}",
       chief.epoch.load(), step, total, chief.loss.load(), grouped(chief.samples_per_second.load()),
       as_time(eta), live_workers, workers_, stale(chief.staleness.load()),
-      chief.state.load() == WorkerState::validating ? "  validating" : "");
+      chief.state.load() == TaskState::validating ? "  validating" : "");
 }
 
 std::string Progress::json(std::size_t live_workers) const {

@@ -49,7 +49,7 @@ cluster::View RegroupingSeat::first() {
 
 cluster::View RegroupingSeat::next(std::int64_t after, std::int64_t step) {
   card_.ready_step.store(step);
-  card_.state.store(WorkerState::paused);
+  card_.state.store(TaskState::paused);
   return wait_for(after + 1);
 }
 

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 constexpr auto kStall = 10s;
 
 /// The first steps touch memory for the first time and say little of a worker's speed.
-constexpr std::int64_t kSettledStep = 20;
+constexpr std::int64_t kSteadyStep = 20;
 
 constexpr double kSlow = 2;
 
@@ -102,28 +102,28 @@ std::vector<SlowWorker> slow_workers(std::span<const double> step_seconds) {
   if (known.size() < 2) return {};
   const double median = lower_median(std::move(known));
   std::vector<SlowWorker> slow;
-  for (std::size_t rank = 0; rank < step_seconds.size(); ++rank) {
-    if (step_seconds[rank] < kSlow * median) continue;
-    slow.push_back({static_cast<int>(rank), step_seconds[rank], median});
+  for (std::size_t worker = 0; worker < step_seconds.size(); ++worker) {
+    if (step_seconds[worker] < kSlow * median) continue;
+    slow.push_back({static_cast<int>(worker), step_seconds[worker], median});
   }
   return slow;
 }
 
 std::string describe(const SlowWorker& slow) {
-  return fmt::format("worker {} is slow: {:.1f} ms for a step, the median is {:.1f} ms", slow.rank,
-                     1e3 * slow.step_seconds, 1e3 * slow.median);
+  return fmt::format("worker {} is slow: {:.1f} ms for a step, the median is {:.1f} ms",
+                     slow.worker, 1e3 * slow.step_seconds, 1e3 * slow.median);
 }
 
 std::vector<std::string> SlowReport::look(const ControlBlock& control) {
   std::vector<double> seconds;
   for (const WorkerCard& card : control.cards()) {
-    const bool settled = card.state.load() == WorkerState::training &&
-                         card.step.load(std::memory_order_relaxed) >= kSettledStep;
-    seconds.push_back(settled ? card.step_seconds.load(std::memory_order_relaxed) : 0);
+    const bool steady = card.state.load() == TaskState::training &&
+                        card.step.load(std::memory_order_relaxed) >= kSteadyStep;
+    seconds.push_back(steady ? card.step_seconds.load(std::memory_order_relaxed) : 0);
   }
   std::vector<std::string> words;
   for (const SlowWorker& slow : slow_workers(seconds)) {
-    if (named_.insert(slow.rank).second) words.push_back(describe(slow));
+    if (named_.insert(slow.worker).second) words.push_back(describe(slow));
   }
   return words;
 }

@@ -74,17 +74,18 @@ TEST_F(StallReportTest, TellsOfTheNextStallAtOnce) {
 
 TEST(SlowWorkers, AreThoseOfTwiceTheMedian) {
   EXPECT_THAT(slow_workers(std::vector{0.01, 0.011, 0.04, 0.009}),
-              ElementsAre(Field(&SlowWorker::rank, 2)));
+              ElementsAre(Field(&SlowWorker::worker, 2)));
   EXPECT_THAT(slow_workers(std::vector{0.01, 0.019, 0.012}), IsEmpty());
 }
 
 TEST(SlowWorkers, OneOfTwoCanBeSlow) {
-  EXPECT_THAT(slow_workers(std::vector{0.04, 0.01}), ElementsAre(Field(&SlowWorker::rank, 0)));
+  EXPECT_THAT(slow_workers(std::vector{0.04, 0.01}), ElementsAre(Field(&SlowWorker::worker, 0)));
 }
 
 TEST(SlowWorkers, NobodyIsComparedWithWhatIsNotKnown) {
   EXPECT_THAT(slow_workers(std::vector{0.04, 0.0}), IsEmpty());
-  EXPECT_THAT(slow_workers(std::vector{0.01, 0.0, 0.05}), ElementsAre(Field(&SlowWorker::rank, 2)));
+  EXPECT_THAT(slow_workers(std::vector{0.01, 0.0, 0.05}),
+              ElementsAre(Field(&SlowWorker::worker, 2)));
 }
 
 TEST(SlowWorkers, AreNamedWithBothTimes) {
@@ -95,7 +96,7 @@ TEST(SlowWorkers, AreNamedWithBothTimes) {
 TEST(SlowReport, NamesAWorkerOnceAndOnlyAfterItsFirstSteps) {
   ControlBlock control(2, 0);
   for (const int worker : {0, 1}) {
-    control.card(worker).state = WorkerState::training;
+    control.card(worker).state = TaskState::training;
     control.card(worker).step_seconds = worker == 0 ? 0.01 : 0.05;
     control.card(worker).step = 19;
   }

@@ -42,7 +42,7 @@ std::int64_t out_of_memory_kills() {
 }
 
 bool is_done(const TaskCard& card) {
-  return card.state.load() == WorkerState::done;
+  return card.state.load() == TaskState::done;
 }
 
 }  // namespace
@@ -52,15 +52,15 @@ Tasks::Tasks(Options options) : options_(std::move(options)), oom_kills_(out_of_
 /// The card whose heartbeats are the process'. Of threads, that of the first worker.
 TaskCard& Tasks::card_of(const ProcessPlan& plan) const {
   const ControlBlock& control = options_.control;
-  if (plan.ranks.empty()) return control.server(plan.servers.front());
-  return control.card(plan.ranks.front());
+  if (plan.workers.empty()) return control.server(plan.servers.front());
+  return control.card(plan.workers.front());
 }
 
 // What a task of the same number has said before must not be taken for what the new one says.
 // Counts that go on (steps, samples, results) stay. The state comes last: from then on the card is
 // the new task's.
 void Tasks::clear_cards(const ProcessPlan& plan) const {
-  for (const int worker : plan.ranks) {
+  for (const int worker : plan.workers) {
     WorkerCard& card = options_.control.card(worker);
     card.awaited_generation.store(0);
     card.ready_step.store(-1);
@@ -69,10 +69,10 @@ void Tasks::clear_cards(const ProcessPlan& plan) const {
     card.activity.clear();
     card.heading_for.store(0);
     card.own_samples_per_second.store(0);
-    card.state.store(WorkerState::starting);
+    card.state.store(TaskState::starting);
   }
   for (const int server : plan.servers) {
-    options_.control.server(server).state.store(WorkerState::starting);
+    options_.control.server(server).state.store(TaskState::starting);
   }
 }
 
@@ -83,7 +83,7 @@ void Tasks::start(const ProcessPlan& plan) {
 }
 
 bool Tasks::ended_well(const TaskCard& card) const {
-  return is_done(card) || (ended_all_ && card.state.load() != WorkerState::failed);
+  return is_done(card) || (ended_all_ && card.state.load() != TaskState::failed);
 }
 
 std::vector<Tasks::End> Tasks::reap() {
@@ -91,14 +91,14 @@ std::vector<Tasks::End> Tasks::reap() {
   for (const Processes::End& end : options_.processes.reap()) {
     const ProcessPlan& plan = tasks_[end.index].plan;
     End& told = ends.emplace_back(End{.plan = plan, .pid = end.pid});
-    for (const int worker : plan.ranks) {
+    for (const int worker : plan.workers) {
       WorkerCard& card = options_.control.card(worker);
       card.result.task.peak_rss_bytes =
           std::max(card.result.task.peak_rss_bytes, end.peak_rss_bytes);
       told.done = told.done && is_done(card);
       if (ended_well(card)) continue;
-      WorkerFailure failure = describe_end(card, end);
-      failure.rank = worker;
+      TaskFailure failure = describe_end(card, end);
+      failure.number = worker;
       failure.step = card.step.load();
       told.failures.push_back(std::move(failure));
     }
@@ -107,9 +107,9 @@ std::vector<Tasks::End> Tasks::reap() {
       card.task.peak_rss_bytes = std::max(card.task.peak_rss_bytes, end.peak_rss_bytes);
       told.done = told.done && is_done(card);
       if (ended_well(card)) continue;
-      WorkerFailure failure = describe_end(card, end);
+      TaskFailure failure = describe_end(card, end);
       failure.role = cluster::kServerRole;
-      failure.rank = server;
+      failure.number = server;
       told.failures.push_back(std::move(failure));
     }
   }
@@ -119,13 +119,13 @@ std::vector<Tasks::End> Tasks::reap() {
 
 // What the task says of itself is nearest to the cause; then what this process knows because it
 // ended the task; then what the kernel says.
-WorkerFailure Tasks::describe_end(const TaskCard& card, const Processes::End& end) const {
+TaskFailure Tasks::describe_end(const TaskCard& card, const Processes::End& end) const {
   const Task& task = tasks_[end.index];
-  WorkerFailure failure;
+  TaskFailure failure;
   failure.pid = end.pid;
   failure.host = cluster::host_name();
   failure.log = options_.log_of(task.plan).string();
-  if (card.state.load() == WorkerState::failed) {
+  if (card.state.load() == TaskState::failed) {
     failure.code = static_cast<ErrorCode>(card.error_code);
     failure.message = card.error.data();
   } else if (!task.ended_because.empty()) {
@@ -177,7 +177,7 @@ std::optional<std::string> Tasks::look_at(std::size_t index, Clock::time_point n
 
 void Tasks::end_worker(int worker, const std::string& reason) {
   for (std::size_t index = 0; index < tasks_.size(); ++index) {
-    const bool is_it = std::ranges::count(tasks_[index].plan.ranks, worker) > 0;
+    const bool is_it = std::ranges::count(tasks_[index].plan.workers, worker) > 0;
     if (!is_it || !options_.processes.is_running(index)) continue;
     if (tasks_[index].ended_because.empty()) tasks_[index].ended_because = reason;
     options_.processes.kill(index);
@@ -192,14 +192,14 @@ void Tasks::end_all() {
 std::size_t Tasks::running_servers() const {
   std::size_t count = 0;
   for (std::size_t index = 0; index < tasks_.size(); ++index) {
-    if (tasks_[index].plan.ranks.empty() && options_.processes.is_running(index)) ++count;
+    if (tasks_[index].plan.workers.empty() && options_.processes.is_running(index)) ++count;
   }
   return count;
 }
 
 bool Tasks::runs_worker(int worker) const {
   for (std::size_t index = 0; index < tasks_.size(); ++index) {
-    const bool is_it = std::ranges::count(tasks_[index].plan.ranks, worker) > 0;
+    const bool is_it = std::ranges::count(tasks_[index].plan.workers, worker) > 0;
     if (is_it && options_.processes.is_running(index)) return true;
   }
   return false;
@@ -210,7 +210,7 @@ std::vector<RunStatus::Task> Tasks::list(const cluster::View& view) const {
   for (std::size_t index = 0; index < tasks_.size(); ++index) {
     if (!options_.processes.is_running(index)) continue;
     const std::int64_t pid = options_.processes.pid(index);
-    for (const int worker : tasks_[index].plan.ranks) {
+    for (const int worker : tasks_[index].plan.workers) {
       all.push_back({.role = cluster::kWorkerRole,
                      .number = worker,
                      .rank = view.rank_of(worker),

@@ -44,8 +44,8 @@ class Tasks {
   struct End {
     ProcessPlan plan;
     pid_t pid = 0;
-    bool done = true;                          ///< All its tasks had said that they were done.
-    std::vector<WorkerFailure> failures = {};  ///< Of its tasks that did not end well.
+    bool done = true;                        ///< All its tasks had said that they were done.
+    std::vector<TaskFailure> failures = {};  ///< Of its tasks that did not end well.
   };
   /// Those that ended since the last call.
   std::vector<End> reap();
@@ -76,7 +76,7 @@ class Tasks {
   bool ended_well(const TaskCard& card) const;
   TaskCard& card_of(const ProcessPlan& plan) const;
   void clear_cards(const ProcessPlan& plan) const;
-  WorkerFailure describe_end(const TaskCard& card, const Processes::End& end) const;
+  TaskFailure describe_end(const TaskCard& card, const Processes::End& end) const;
   std::optional<std::string> look_at(std::size_t index, Clock::time_point now);
 
   Options options_;

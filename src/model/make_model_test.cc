@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "base/fail.h"
-#include "model/functions/function_test_tools.h"
+#include "model/functions/function_test_support.h"
 #include "model/layers/layer.h"
 
 namespace cohort::model {

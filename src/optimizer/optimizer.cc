@@ -63,6 +63,7 @@ class Sgd final : public Optimizer {
 // parameters has the bits of an update of all of them. Where an update is a share s of a step, what
 // a rule does to the gradient and what it does to the step size must give, over updates whose
 // shares add up to 1, about what one whole step gives; each rule says how it does that.
+
 /// SGD with a velocity, plain or Nesterov's.
 class Momentum final : public Optimizer {
  public:

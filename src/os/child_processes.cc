@@ -23,9 +23,9 @@ void redirect_output(const std::filesystem::path& log) {
   ::dup2(file.get(), STDERR_FILENO);
 }
 
-// A child dies with its parent, by the kernel's hand, and has a process group of its own, so that a
-// Ctrl-C at the terminal reaches the parent alone, who then asks the children in its own way.
-/// What a child does before anything of its own.
+/// What a child does before anything of its own. It dies with its parent, by the kernel's hand, and
+/// has a process group of its own, so that a Ctrl-C at the terminal reaches the parent alone, who
+/// then asks the children in its own way.
 void become_child(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // The parent died before the line above.

@@ -20,7 +20,7 @@ void add_floats_to(std::vector<float>& sum, const std::vector<float>& values) {
 }
 
 /// What compressed all-reduce has left out. Codecs remember by rank and world; lowrank's factors
-/// are worker 0's for all.
+/// are rank 0's for all.
 void add_exchange(tensor::OwnMemory& sum, const tensor::TrainingState& state) {
   auto memory = CompressionMemory::read(&state);
   if (!memory || (!sum.empty() && sum.meaning != state.own.meaning)) return;

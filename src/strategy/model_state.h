@@ -55,8 +55,8 @@ std::int64_t updates_before(const tensor::TrainingState& state, std::size_t slot
 ///   zeroed ─── holds ──begin(g)──▶ changed by g ──write()──▶ holds ──begin(g + 1)──▶ …
 ///
 /// The record *holds* while nobody has begun to change the model since it was written. Whoever
-/// begins says so first; when its group is over, one worker of it makes the model whole (the notes
-/// of the group tell how far an update has come) and writes the record anew.
+/// begins says so first; when its group is over, one worker of it makes the model whole (the journal
+/// of the group tells how far an update has come) and writes the record anew.
 class ModelRecord {
  public:
   static std::size_t bytes_needed(std::size_t buffers);

@@ -28,7 +28,7 @@ namespace cohort::strategy {
 struct Vote {
   double loss = 0;    ///< This worker's share of the global batch's mean loss.
   bool stop = false;  ///< This worker was asked to stop after this step.
-  bool save = false;  ///< Where StateKeeper::saves_parts(): wants a checkpoint of this step by all.
+  bool save = false;  ///< Where StateKeeper::all_save(): wants a checkpoint of this step by all.
 };
 
 /// How to apply a step's gradients.
@@ -46,7 +46,7 @@ struct UpdatePlan {
 struct StepOutcome {
   double loss = 0;    ///< In lockstep the mean over the global batch, otherwise Vote::loss.
   bool stop = false;  ///< Somebody was asked to stop.
-  /// Where StateKeeper::saves_parts() and no work is handed out: somebody wants a checkpoint. It is
+  /// Where StateKeeper::all_save() and no work is handed out: somebody wants a checkpoint. It is
   /// so for all workers after the same step.
   bool save = false;
   int diverged_rank = -1;  ///< A rank whose loss was not finite: the step was not applied.
@@ -59,6 +59,7 @@ struct StepOutcome {
   void count(int rank, const Vote& vote);
 };
 
+/// What a strategy tells of itself, at any time.
 struct StrategyReport {
   std::string words;  ///< One line for the user: what was picked and why.
   Traffic traffic;    ///< So far.
@@ -93,11 +94,11 @@ class StateKeeper {
   /// call it. Where work is handed out, others may go on meanwhile.
   virtual void save_state(tensor::TrainingState& state) = 0;
 
-  /// Every worker has something of its own that belongs into a checkpoint, beside what the chief
-  /// saves.
-  virtual bool saves_parts() const { return false; }
+  /// Whether every worker has something of its own that belongs into a checkpoint, beside what the
+  /// chief saves.
+  virtual bool all_save() const { return false; }
 
-  /// Where saves_parts(): what this worker has for a checkpoint beside the one that saves
+  /// Where all_save(): what this worker has for a checkpoint beside the one that saves
   /// everything. Between steps, needs nobody's help. In step all call it, or save_state(), after
   /// the same step (StepOutcome::save); elsewhere whenever they come to it. Goes on from it, with
   /// as many workers, as StrategyContext::start of the worker with the same rank.

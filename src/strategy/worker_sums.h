@@ -29,7 +29,7 @@ class WorkerSums {
   bool any(bool own);
   /// Returns when all workers have called it.
   void wait_for_all() { any(false); }
-  /// Replaces the elements by worker 0's.
+  /// Replaces the elements by rank 0's.
   void take_first(collective::Elements elements);
   /// All of them; `age` too.
   void take_first(const ModelMemory& memory, ModelAge& age);

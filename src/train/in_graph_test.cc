@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "train/train_support_test.h"
+#include "train/train_test_support.h"
 
 namespace cohort::training {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
-#include "train/train_support_test.h"
+#include "train/train_test_support.h"
 
 namespace cohort::training {
 namespace {

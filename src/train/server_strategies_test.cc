@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "train/train_support_test.h"
+#include "train/train_test_support.h"
 
 namespace cohort::training {
 namespace {

@@ -31,7 +31,7 @@ class Worker {
     life_.log.reset();
     finish_writing();
     life_.trace.write(life_.run.run_dir, life_.worker);
-    life_.card.state.store(launch::WorkerState::done);
+    life_.card.state.store(launch::TaskState::done);
   }
 
  private:

@@ -10,7 +10,7 @@
 #include "base/failpoint.h"
 #include "data/load_data.h"
 #include "launch/seat.h"
-#include "train/train_support_test.h"
+#include "train/train_test_support.h"
 #include "transport/inproc/inproc.h"
 
 namespace cohort::training {

@@ -27,10 +27,6 @@ inline constexpr std::size_t kLarge = 64 << 20;
 
 using Bytes = std::vector<std::byte>;
 
-inline Deadline soon() {
-  return Deadline::in_seconds(120);
-}
-
 /// Bytes that differ between messages and from place to place: a tile of a prime number of bytes,
 /// repeated, because to make each of 64 MiB on its own takes a minute under a sanitizer.
 inline Bytes pattern(std::size_t size, int seed) {

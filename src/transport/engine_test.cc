@@ -10,15 +10,12 @@
 
 #include "cluster/store.h"
 #include "transport/inproc/inproc.h"
+#include "transport/ranks_test_support.h"
 
 namespace cohort::transport {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-
-Deadline soon() {
-  return Deadline::in_seconds(60);
-}
 
 /// Ranks that are threads, each with its hold on memory that outlives their engines. They meet in
 /// one group after the other, in whose order they are ranks.

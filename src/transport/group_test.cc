@@ -24,10 +24,6 @@ using testing::HasSubstr;
 
 constexpr int kWorld = 6;
 
-Deadline soon() {
-  return Deadline::in_seconds(60);
-}
-
 using MakeEngine = std::function<std::unique_ptr<Engine>(int rank, cluster::Store& store)>;
 using EngineBody = std::function<void(Engine&)>;
 

@@ -22,7 +22,12 @@ namespace cohort::transport {
 /// Ranks for tests: threads of this process, or processes forked from it, that run the same body
 /// and meet in a Meeting. What a rank throws or expects in vain fails the test, wherever it runs.
 
-/// For tests: what the ranks of a group need to find each other. Made before they start.
+/// A deadline that only what hangs meets.
+inline Deadline soon() {
+  return Deadline::in_seconds(120);
+}
+
+/// What the ranks of a group need to find each other. Made before they start.
 class Meeting {
  public:
   virtual ~Meeting() = default;

@@ -56,6 +56,7 @@ bool is_timed(Fault fault);
 /// Whether a failpoint is planted in the task before the run starts. `meanwhile` is both.
 bool is_planted(Fault fault);
 
+/// One thing that is done to a run: what, to whom, when.
 struct FaultEvent {
   Fault fault = Fault::kill;
   TaskRole role = TaskRole::worker;

@@ -59,7 +59,7 @@ void UpdateJournal::begin(std::uint64_t number, const Plan& plan) {
   keep_order();
 }
 
-// The copy comes before the note that it is there.
+// The copy comes before the word that it is there.
 void UpdateJournal::keep(Vectors block) {
   for (std::size_t i = 0; i < block.size(); ++i) std::ranges::copy(block[i], room(rank_, i));
   Line& mine = line(rank_);
@@ -162,20 +162,20 @@ std::optional<UpdateJournal::Progress> HostUpdate::finish_begun(std::uint64_t af
 
 void HostUpdate::finish_part_of(int rank, const UpdateJournal::Progress& begun) {
   const Blocks blocks(segment_of(floats(), group_.world(), rank));
-  auto notes = journal_->acting_for(rank);
-  if (notes.progress(rank).number != begun.number) notes.begin(begun.number, begun.plan);
-  const auto progress = notes.progress(rank);
+  auto theirs = journal_->acting_for(rank);
+  if (theirs.progress(rank).number != begun.number) theirs.begin(begun.number, begun.plan);
+  const auto progress = theirs.progress(rank);
   for (std::size_t i = progress.blocks; i < blocks.count(); ++i) {
     const UpdateJournal::Vectors parts = cut(blocks[i]);
     if (progress.in_block && i == progress.blocks) {
-      notes.restore(rank, parts);
+      theirs.restore(rank, parts);
     } else {
-      notes.keep(parts);
+      theirs.keep(parts);
     }
     optimizer_.update(parts.front(), sum_for(rank, blocks[i], begun.plan), parts.subspan(1),
                       begun.plan.scalars);
     failpoint("allreduce.in-carry");
-    notes.done();
+    theirs.done();
   }
 }
 

@@ -31,8 +31,8 @@ namespace cohort::collective {
 /// All gradients of an update are there before any rank begins it (a barrier), and stay until the
 /// next step; so what a dead rank has not done can be done for it, to the same bits.
 
-/// The notes. Every rank writes only its own, and reads others' once they do not write any more:
-/// their process has ended, or they wait.
+/// The journal: a line per rank. Every rank writes only its own, and reads others' once they do not
+/// write any more: their process has ended, or they wait.
 class UpdateJournal {
  public:
   struct Shape {
@@ -81,7 +81,7 @@ class UpdateJournal {
 
  private:
   /// Both words are number << 24 | blocks. Where `kept` is one ahead, a block is being changed.
-  /// A note is one store, so whoever is killed has made it or not.
+  /// Each is written by one store, so whoever is killed has made it or not.
   struct alignas(64) Line {
     std::atomic<std::uint64_t> done;
     std::atomic<std::uint64_t> kept;
@@ -130,7 +130,7 @@ class HostUpdate {
 
   /// When this group of ranks is over and nobody else changes anything: where some rank has begun
   /// an update after number `after`, makes what is missing of it, for all ranks, and tells which it
-  /// was. With the notes of the ranks it acts for, so whoever does this may be killed as well and
+  /// was. It goes on with the lines of the ranks it acts for, so it may be killed as well and
   /// another one do it again.
   std::optional<UpdateJournal::Progress> finish_begun(std::uint64_t after);
 

@@ -80,7 +80,7 @@ TEST(UpdateJournal, TellsWhatIsDone) {
   EXPECT_FALSE(second.progress(0).in_block);
   EXPECT_EQ(second.progress(0).blocks, 1U);
 
-  // An update of one block after another of one block: no note of the first counts in the second.
+  // An update of one block after another of one block: nothing of the first counts in the second.
   first.begin(8, {});
   EXPECT_FALSE(second.progress(0).in_block);
   EXPECT_EQ(second.progress(0).blocks, 0U);
@@ -103,9 +103,9 @@ TEST(UpdateJournal, AProcessKilledAnywhereLeavesAnUpdateThatCanBeFinished) {
   const UpdateJournal::Shape shape{.world = 1, .block = kBlock, .vectors = 2};
   Random random(5);
   for (int round = 0; round < 60; ++round) {
-    const auto notes = os::SharedMemory::create(UpdateJournal::bytes_needed(shape));
+    const auto lines = os::SharedMemory::create(UpdateJournal::bytes_needed(shape));
     const auto floats = os::SharedMemory::create(2 * kFloats * sizeof(float));
-    UpdateJournal journal(0, shape, {notes.data(), notes.size()});
+    UpdateJournal journal(0, shape, {lines.data(), lines.size()});
     auto* const values = reinterpret_cast<float*>(floats.data());
     const Owned owned{{values, kFloats}, {values + kFloats, kFloats}};
     std::iota(owned.parameters.begin(), owned.parameters.end(), 0.0F);

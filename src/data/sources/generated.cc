@@ -40,6 +40,7 @@ struct Generated {
 
 // Data for trials and tests, a function of the seed. Classes come in turns, so every stretch of
 // samples has about as many of each; the noise of the options says how hard they are to tell apart.
+
 /// Images of ten kinds, or fewer; see digits.cc.
 Generated digits(const DataOptions& options, std::uint64_t seed) {
   if (options.features != 0 && options.features != 784) {

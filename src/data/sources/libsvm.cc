@@ -35,9 +35,9 @@ struct SparseTable {
   std::int64_t rows() const { return static_cast<std::int64_t>(labels.texts.size()); }
 };
 
+/// Two passes, since nobody knows how wide the table is before its last line was read: entries are
+/// gathered first, and the dense table is made of them when its width is known and fits into memory.
 /// Every line needs a label here; scoring takes lines without one.
-// Two passes, since nobody knows how wide the table is before its last line was read: entries are
-// gathered first, and the dense table is made of them when its width is known and fits into memory.
 SparseTable read_sparse_table(const std::string& path) {
   SparseTable table;
   table.labels.file = path;

@@ -58,9 +58,8 @@ struct Parts {
   std::string validation_source;
 };
 
-// A text is cut once, at its end, and not by drawn samples: neighbouring stretches of a text know
-// too much of each other.
-/// Two files, or one whose end validates.
+/// Two files, or one whose end validates. It is cut once, at its end, and not by drawn samples:
+/// neighbouring stretches of a text know too much of each other.
 Parts read_parts(const DataOptions& options) {
   Parts parts;
   parts.train = read_file(options.path);

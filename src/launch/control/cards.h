@@ -63,24 +63,16 @@ struct WorkerResult {
   std::array<char, 256> strategy{};  ///< StrategyReport::words.
 };
 
+/// Of a worker or a server, which is only `starting`, `training` (it serves), `done` or `failed`.
 /// `absent`: no process was started for it. `saving`: it saves because the run shall end, or is
 /// over. `paused`: it waits for the next group of workers. `done`: it has trained to the end, or
 /// was not needed. `done` and `failed` are the last a process says; its successor begins at
 /// `starting`, which the launcher sets for it.
-enum class WorkerState : int {
-  absent,
-  starting,
-  training,
-  validating,
-  saving,
-  paused,
-  done,
-  failed
-};
+enum class TaskState : int { absent, starting, training, validating, saving, paused, done, failed };
 
 /// What a task reports at any time.
 struct TaskCard {
-  std::atomic<WorkerState> state{WorkerState::absent};
+  std::atomic<TaskState> state{TaskState::absent};
   std::atomic<std::uint64_t> heartbeats{0};  ///< Raised by a living task all the time.
 
   /// Defined once `state` is failed. A worker that left its group by itself and waits for the next
@@ -94,7 +86,7 @@ struct TaskCard {
     error_code = static_cast<int>(problem.code());
     error_rank = problem.rank().value_or(-1);
     put_text(error, problem.what());
-    state.store(WorkerState::failed);
+    state.store(TaskState::failed);
   }
 };
 

@@ -60,10 +60,10 @@ class ControlBlock {
   // ---- reports
 
   std::span<WorkerCard> cards() const { return cards_; }
-  WorkerCard& card(int rank) const { return cards_[static_cast<std::size_t>(rank)]; }
+  WorkerCard& card(int worker) const { return cards_[static_cast<std::size_t>(worker)]; }
 
   std::span<ServerCard> servers() const { return servers_; }
-  ServerCard& server(int index) const { return servers_[static_cast<std::size_t>(index)]; }
+  ServerCard& server(int number) const { return servers_[static_cast<std::size_t>(number)]; }
 
   // ---- orders
 

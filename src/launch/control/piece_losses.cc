@@ -61,7 +61,7 @@ void DueLosses::add(const PieceLoss& piece) {
   if (piece.rows > 0) steps_[piece.step].insert_or_assign(piece.part, piece);
 }
 
-bool DueLosses::is_settled(std::span<const std::int64_t> held) const {
+bool DueLosses::can_be_told(std::span<const std::int64_t> held) const {
   const auto& [step, pieces] = *steps_.begin();
   const std::size_t later = steps_.size() - 1;
   if (later >= kMostLater) return true;
@@ -73,7 +73,7 @@ bool DueLosses::is_settled(std::span<const std::int64_t> held) const {
 }
 
 std::optional<StepLoss> DueLosses::next(std::span<const std::int64_t> held, bool all) {
-  if (steps_.empty() || !(all || is_settled(held))) return std::nullopt;
+  if (steps_.empty() || !(all || can_be_told(held))) return std::nullopt;
   const auto& [step, pieces] = *steps_.begin();
   const StepLoss result{.step = step,
                         .loss = mean(pieces, &PieceLoss::loss).value_or(0),

@@ -95,8 +95,7 @@ constexpr std::int64_t kHoldsAny = 0;
 constexpr std::int64_t kHoldsNothing = std::numeric_limits<std::int64_t>::max();
 
 /// Makes one line for every step that is due of what its pieces say, whoever made them, in the
-/// order of the steps. Pieces come in any order. A step is *settled*, and can be told, in one of
-/// three ways:
+/// order of the steps. Pieces come in any order. A step *can be told* in one of three ways:
 ///
 ///   all of its rows are there                           nobody holds an earlier step
 ///   some are missing, kSomeLater later steps have come  nobody holds it or an earlier one
@@ -114,14 +113,14 @@ class DueLosses {
 
   bool empty() const { return steps_.empty(); }
 
-  /// Takes the first step if it is settled, by what the workers held before the last pieces were
+  /// Takes the first step if it can be told, by what the workers held before the last pieces were
   /// added; where `all` is set, whether or not it is.
   std::optional<StepLoss> next(std::span<const std::int64_t> held, bool all = false);
 
  private:
   using Pieces = std::map<std::int64_t, PieceLoss>;  // By their part.
 
-  bool is_settled(std::span<const std::int64_t> held) const;
+  bool can_be_told(std::span<const std::int64_t> held) const;
 
   std::map<std::int64_t, Pieces> steps_;
 };

@@ -29,7 +29,7 @@ class DueLossesTest : public testing::Test {
     losses_.add(piece(step, 1, 3));
   }
 
-  std::vector<std::int64_t> settled(const std::vector<std::int64_t>& held = {}, bool all = false) {
+  std::vector<std::int64_t> told(const std::vector<std::int64_t>& held = {}, bool all = false) {
     std::vector<std::int64_t> steps;
     while (const auto step = losses_.next(held, all)) steps.push_back(step->step);
     return steps;
@@ -56,7 +56,7 @@ TEST_F(DueLossesTest, AStepIsTheMeanOfItsPiecesByTheirRows) {
 TEST_F(DueLossesTest, APieceMadeAgainCountsOnce) {
   losses_.add(piece(1, 0, 1));
   losses_.add(piece(1, 0, 5));
-  EXPECT_EQ(settled(), Steps());
+  EXPECT_EQ(told(), Steps());
   losses_.add(piece(1, 1, 3));
   EXPECT_DOUBLE_EQ(losses_.next({})->loss, 4);
 }
@@ -64,29 +64,29 @@ TEST_F(DueLossesTest, APieceMadeAgainCountsOnce) {
 TEST_F(DueLossesTest, StepsComeInTheirOrder) {
   losses_.add(piece(1, 0, 1));
   add_whole(2);
-  EXPECT_EQ(settled({1}), Steps()) << "somebody still works on step 1";
+  EXPECT_EQ(told({1}), Steps()) << "somebody still works on step 1";
   losses_.add(piece(1, 1, 1));
-  EXPECT_EQ(settled(), (Steps{1, 2}));
+  EXPECT_EQ(told(), (Steps{1, 2}));
   add_whole(4);
-  EXPECT_EQ(settled({3}), Steps()) << "nobody has told of step 3, but somebody works on it";
-  EXPECT_EQ(settled({5}), Steps{4});
+  EXPECT_EQ(told({3}), Steps()) << "nobody has told of step 3, but somebody works on it";
+  EXPECT_EQ(told({5}), Steps{4});
 }
 
 TEST_F(DueLossesTest, APieceThatNeverComesIsNotWaitedForWithoutEnd) {
   losses_.add(piece(1, 0, 1));
   for (std::size_t i = 0; i < DueLosses::kSomeLater; ++i) {
-    EXPECT_EQ(settled(), Steps());
+    EXPECT_EQ(told(), Steps());
     add_whole(static_cast<std::int64_t>(2 + i));
   }
-  EXPECT_EQ(settled({1}), Steps()) << "somebody works on it";
-  EXPECT_EQ(settled({kHoldsAny}), Steps()) << "somebody may just have got it";
-  EXPECT_EQ(settled({100, kHoldsNothing}).size(), 1 + DueLosses::kSomeLater);
+  EXPECT_EQ(told({1}), Steps()) << "somebody works on it";
+  EXPECT_EQ(told({kHoldsAny}), Steps()) << "somebody may just have got it";
+  EXPECT_EQ(told({100, kHoldsNothing}).size(), 1 + DueLosses::kSomeLater);
 }
 
 TEST_F(DueLossesTest, NobodyDelaysTheLogForever) {
   losses_.add(piece(1, 0, 1));
   for (std::size_t i = 0; i < DueLosses::kMostLater; ++i) {
-    EXPECT_EQ(settled({1}), Steps());
+    EXPECT_EQ(told({1}), Steps());
     add_whole(static_cast<std::int64_t>(2 + i));
   }
   EXPECT_EQ(losses_.next(Steps{1})->step, 1);
@@ -95,13 +95,13 @@ TEST_F(DueLossesTest, NobodyDelaysTheLogForever) {
 TEST_F(DueLossesTest, AtTheEndEverythingIsTold) {
   losses_.add(piece(1, 0, 1));
   losses_.add(piece(3, 0, 1));
-  EXPECT_EQ(settled({}, true), (Steps{1, 3}));
+  EXPECT_EQ(told({}, true), (Steps{1, 3}));
   EXPECT_TRUE(losses_.empty());
 }
 
 TEST_F(DueLossesTest, PiecesWithoutRowsAreNotWaitedFor) {
   losses_.add(piece(1, 0, 2, 8));
-  EXPECT_EQ(settled(), Steps{1});
+  EXPECT_EQ(told(), Steps{1});
   losses_.add(piece(2, 1, 0, 0));
   losses_.add(piece(2, 0, 2, 8));
   EXPECT_DOUBLE_EQ(losses_.next({})->loss, 2);

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-#include "model/functions/function_test_tools.h"
+#include "model/functions/function_test_support.h"
 #include "model/functions/functions.h"
 #include "tensor/step_context.h"
 

@@ -3,7 +3,7 @@
 // travel, and masks that do not depend on who computes a row.
 // Our own linear, pooling, dropout and attention against torch's operators: values and gradients.
 #include "model/functions/functions.h"
-#include "model/functions/function_test_tools.h"
+#include "model/functions/function_test_support.h"
 #include "tensor/gradient_sink.h"
 #include "tensor/step_context.h"
 

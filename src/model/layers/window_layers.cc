@@ -51,9 +51,9 @@ std::shared_ptr<Layer> build_conv2d(const LayerPlan& layer) {
           .bias(options.bias));
 }
 
-// The number of windows along a side is (side + 2 · padding - kernel) / stride + 1, rounded down,
-// as torch has it: what is planned here must be the shape that torch's functions give.
-/// The usual 2x2 windows are our own function, which takes a ReLU before it along for nothing.
+/// The number of windows along a side is (side + 2 · padding - kernel) / stride + 1, rounded down,
+/// as torch has it: what is planned here must be the shape that torch's functions give. The usual
+/// 2x2 windows are our own function, which takes a ReLU before it along for nothing.
 class MaxPoolLayer : public Layer {
  public:
   explicit MaxPoolLayer(const LayerOptions& options) : options_(options) {}

@@ -140,7 +140,7 @@ ExchangeReply ServerClient::State::collect(const Exchange& exchange) {
     all.square_sum += header.square_sum;
     all.staleness = std::max(all.staleness, header.staleness);
     all.dropped = all.dropped || header.dropped;
-    all.held_seconds = std::max(all.held_seconds, header.held_seconds);
+    all.waited_seconds = std::max(all.waited_seconds, header.waited_seconds);
     if (server == 0 && exchange.claim && !header.claim_end) {
       all.claim = cluster::Claim{.step = header.claim_step, .part = header.claim_part};
     }

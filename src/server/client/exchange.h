@@ -32,7 +32,7 @@ struct ExchangeReply {
   double square_sum = 0;        ///< Over all shards.
   std::uint64_t staleness = 0;  ///< The largest of the shards'.
   bool dropped = false;         ///< By at least one shard.
-  double held_seconds = 0;      ///< The longest wait for other workers.
+  double waited_seconds = 0;    ///< The longest wait for other workers.
   std::optional<cluster::Claim> claim =
       {};  ///< Nothing: there is no work left (where one was wanted).
 };

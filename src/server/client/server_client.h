@@ -18,6 +18,8 @@
 
 namespace cohort::server {
 
+/// What a worker must know to find its servers and speak to them: the same on all workers but for
+/// `worker`.
 struct ClientOptions {
   int worker = 0;
   int servers = 1;
@@ -73,7 +75,7 @@ struct LinkMemory {
 /// The life of one, in a group of workers:
 ///
 ///   construct                      servers are found and greeted
-///   worker 0: initialise()         where has_model() says that there is none
+///   chief: initialise()            where has_model() says that there is none
 ///   push_again()                   where a push of the group before got no answer
 ///   exchange(), exchange(), …      a step each; others of these between them
 ///   close()                        or the end of the process, which servers of its host notice
@@ -89,7 +91,7 @@ class ServerClient {
   /// Whether the servers have a model already, from before this group of workers was formed.
   bool has_model();
 
-  /// Worker 0, before anybody's first exchange, where the servers have none: the first model.
+  /// The chief, before anybody's first exchange, where the servers have none: the first model.
   void initialise(const ServerModel& model);
 
   /// The servers' whole model. Of each server it is what it was between two updates; others may

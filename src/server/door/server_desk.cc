@@ -189,7 +189,7 @@ bool ServerDesk::try_claim(int worker, WaitingClaim& waiting) {
   waiting.reply.claim_end = answer == cluster::WorkBoard::Answer::end;
   waiting.reply.claim_step = claim.step;
   waiting.reply.claim_part = claim.part;
-  waiting.reply.held_seconds += seconds_since(waiting.since);
+  waiting.reply.waited_seconds += seconds_since(waiting.since);
   waiting.visit->answer(waiting.reply);
   return true;
 }

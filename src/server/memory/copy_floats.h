@@ -22,7 +22,7 @@ inline void copy_floats(std::span<const float> from, std::span<float> to) {
 /// before it is written. The copy is complete before anything that this thread stores afterwards.
 void copy_past_cache(std::span<const float> from, std::span<float> to);
 
-/// The way to copy all of a model of so many bytes, in one piece or several: a large one is out of
+/// The way to copy all of a model of so many bytes, in one go or several: a large one is out of
 /// the cache again before anybody reads it.
 using CopyFloats = void (*)(std::span<const float> from, std::span<float> to);
 inline CopyFloats way_to_copy(std::size_t bytes) {
@@ -30,15 +30,15 @@ inline CopyFloats way_to_copy(std::size_t bytes) {
   return bytes >= kLarge ? copy_past_cache : copy_floats;
 }
 
-/// Whoever does several things with many floats does them piece by piece, this many at once: a
-/// piece, and what it updates, stays in a core's own cache from the first to the last of them.
-inline constexpr std::size_t kPieceFloats = 16384;
+/// Whoever does several things with many floats does them block by block, this many at once: a
+/// block, and what it updates, stays in a core's own cache from the first to the last of them.
+inline constexpr std::size_t kBlockFloats = 16384;
 
-/// Calls visit(begin, count) for every piece of `count` floats.
+/// Calls visit(begin, count) for every block of `count` floats.
 template <class Visit>
-void for_each_piece(std::size_t count, Visit&& visit) {
-  for (std::size_t begin = 0; begin < count; begin += kPieceFloats) {
-    visit(begin, std::min(kPieceFloats, count - begin));
+void for_each_block(std::size_t count, Visit&& visit) {
+  for (std::size_t begin = 0; begin < count; begin += kBlockFloats) {
+    visit(begin, std::min(kBlockFloats, count - begin));
   }
 }
 

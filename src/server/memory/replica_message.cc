@@ -24,14 +24,14 @@ void take_floats(MessageReader& reader, const FloatsArea& area) {
   }
 }
 
-/// All dense floats change in every update. They are saved and replaced piece by piece, as the
+/// All dense floats change in every update. They are saved and replaced block by block, as the
 /// shard itself does it, so that a keeper killed on the way can go back.
 void take_dense(MessageReader& reader, const DenseArea& dense) {
   std::vector<std::span<const float>> fresh = {reader.take_all<float>(dense.now.values.size())};
   for (const std::span<float> slot : dense.now.slots) {
     fresh.push_back(reader.take_all<float>(slot.size()));
   }
-  for_each_piece(dense.now.values.size(), [&](std::size_t begin, std::size_t count) {
+  for_each_block(dense.now.values.size(), [&](std::size_t begin, std::size_t count) {
     save_floats(dense, begin, count);
     std::ranges::copy(fresh[0].subspan(begin, count), dense.now.values.subspan(begin).begin());
     for (std::size_t slot = 0; slot < dense.now.slots.size(); ++slot) {

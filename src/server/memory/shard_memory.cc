@@ -75,11 +75,11 @@ void visit_row(const TableArea& table, std::size_t entry, std::uint32_t number, 
 //
 //   records[2], ledger, work    the one that `current` names counts; the other is filled for
 //                               the next commit, which is one store to `current`
-//   floats, and their journal   before a piece changes, what it was is copied to the journal and
+//   floats, and their journal   before a block changes, what it was is copied to the journal and
 //                               counted there (`saved`); `journal` names the version that this
 //                               update will make
 //
-//   begin_update ── save piece ── change piece ── … ── commit
+//   begin_update ── save block ── change block ── … ── commit
 //
 // Found by a successor: a journal of version + 1 is of an update that was not committed, and all
 // that it has counted is put back (recover). A journal of the version itself is of the last update,

@@ -62,6 +62,7 @@ struct KeptRows {
   std::span<std::uint32_t> rows = {};
   std::span<float> values = {};
 };
+/// Such a sum of the dense floats and of each table.
 struct KeptArea {
   std::span<float> dense = {};
   std::vector<KeptRows> tables = {};  ///< Empty in memory that does not last.
@@ -81,14 +82,14 @@ struct ShardRecord {
 /// The memory of one shard. Where it lasts, a process that is killed at any instruction leaves it
 /// so that the next one finds the shard as it was after the last commit.
 ///
-/// An update changes floats where they are, each piece after what it was is saved beside. The
+/// An update changes floats where they are, each block after what it was is saved beside. The
 /// record exists twice; commit() fills the other one and then, with one store, makes it the current
 /// one. What was saved stays until the next update begins, so the last update can also be undone.
 /// (Writing new floats beside the old ones would save a copy, but be slower: they would no longer
 /// be in the cache for the next update.)
 ///
 ///   begin_update()            journal = 0, nothing saved, journal = version + 1
-///   save_floats(), change     piece by piece; save_rows(), change
+///   save_floats(), change     block by block; save_rows(), change
 ///   commit()                  the other record, its work and ledger; current = the other
 ///
 ///   killed                    what the next process finds

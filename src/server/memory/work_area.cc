@@ -45,10 +45,10 @@ std::uint64_t take_number(std::span<const std::byte>& bytes) {
 
 WorkArea::WorkArea(std::span<std::byte> memory) : memory_(memory) {}
 
-/// Returns where the next piece stands.
-// A piece takes two numbers: how far its number is from the end of the one before, and who has it.
-// Both are mostly tiny, so they are written in groups of seven bits, the lowest first, each byte
-// but the last with its highest bit set: most pieces take two bytes.
+/// A piece takes two numbers: how far its number is from the end of the one before, and who has it.
+/// Both are mostly tiny, so they are written in groups of seven bits, the lowest first, each byte
+/// but the last with its highest bit set: most pieces take two bytes. Returns where the next piece
+/// stands.
 std::size_t WorkArea::put(std::size_t at, const cluster::Claim& claim) {
   const auto room = pieces();
   if (room.size() < at || room.size() - at < 2 * kMostBytes) {

@@ -48,10 +48,10 @@ Aggregate::Aggregate(std::span<const Contribution> contributions) : contribution
   if (equal_weights_) scale_ = first;
 }
 
-// The sum of a piece, made when the update comes to it: so the pushes are read once, where they
+// The sum of a block, made when the update comes to it: so the pushes are read once, where they
 // are, and their sum never leaves the cache. One push alone is not even copied. Where all weights
 // are equal the sum is made without them, and the optimizer multiplies by scale() anyway.
-std::span<const float> Aggregate::piece(std::size_t begin, std::size_t count,
+std::span<const float> Aggregate::block(std::size_t begin, std::size_t count,
                                         std::span<float> scratch) const {
   if (contributions_.size() == 1) return contributions_.front().values.subspan(begin, count);
   const std::span<float> sum = scratch.first(count);
@@ -105,7 +105,7 @@ void GradientSum::add(const PushedGradients& push) {
   make_views();
 }
 
-/// Leaves the sum in the area that did not have it. The old sum is copied piece by piece together
+/// Leaves the sum in the area that did not have it. The old sum is copied block by block together
 /// with the addition, so that the new one is read from the cache.
 void GradientSum::add_dense(std::span<const float> dense, float weight) {
   const std::span<float> before = areas_[area_].dense;
@@ -114,7 +114,7 @@ void GradientSum::add_dense(std::span<const float> dense, float weight) {
   if (pushes_ == 0) {
     std::ranges::fill(sum, 0.0f);
   } else if (sum.data() != before.data()) {
-    for_each_piece(sum.size(), [&](std::size_t begin, std::size_t count) {
+    for_each_block(sum.size(), [&](std::size_t begin, std::size_t count) {
       std::ranges::copy(before.subspan(begin, count), sum.subspan(begin).begin());
       add_weighted(sum.subspan(begin, count), dense.subspan(begin, count), weight);
     });

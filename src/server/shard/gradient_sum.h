@@ -27,8 +27,8 @@ struct Contribution {
   double weight = 1;
 };
 
-/// The weighted sum of contributions of equal size, in their order, made piece by piece so that a
-/// piece is still in the cache when it is used. What all contributions are multiplied by alike is
+/// The weighted sum of contributions of equal size, in their order, made block by block so that a
+/// block is still in the cache when it is used. What all contributions are multiplied by alike is
 /// left to whoever uses the sum: so most sums need no multiplication, and one contribution alone is
 /// not even copied.
 class Aggregate {
@@ -38,11 +38,11 @@ class Aggregate {
 
   std::size_t size() const { return contributions_.front().values.size(); }
 
-  /// The sum is scale() times what piece() gives.
+  /// The sum is scale() times what block() gives.
   double scale() const { return scale_; }
 
   /// `count` floats from `begin`: in `scratch`, or where they stand anyway.
-  std::span<const float> piece(std::size_t begin, std::size_t count,
+  std::span<const float> block(std::size_t begin, std::size_t count,
                                std::span<float> scratch) const;
 
  private:

@@ -35,20 +35,20 @@ void TrainedFloats::update_part(std::size_t offset, std::span<const float> gradi
   optimizer_.update(values().subspan(offset, gradients.size()), gradients, part_slots_, scalars);
 }
 
-/// A piece is small enough to stay in the cache through all that is done with it: it is saved,
+/// A block is small enough to stay in the cache through all that is done with it: it is saved,
 /// summed, updated and copied to those who pull before the next one is touched.
 double TrainedFloats::update(const Aggregate& gradients, const Update& update) {
   optimizer::UpdateScalars scalars = update.scalars;
   scalars.gradient_scale *= gradients.scale();
-  scratch_.resize(std::min(values().size(), kPieceFloats));
+  scratch_.resize(std::min(values().size(), kBlockFloats));
   const CopyFloats copy_updated = way_to_copy(values().size_bytes());
   double squares = 0;
-  for_each_piece(values().size(), [&](std::size_t begin, std::size_t count) {
+  for_each_block(values().size(), [&](std::size_t begin, std::size_t count) {
     save_floats(area_, begin, count);
     failpoint("server.in-update");
-    const std::span<const float> piece = gradients.piece(begin, count, scratch_);
-    if (update.want_norm) squares += optimizer::sum_of_squares(piece);
-    update_part(begin, piece, scalars);
+    const std::span<const float> block = gradients.block(begin, count, scratch_);
+    if (update.want_norm) squares += optimizer::sum_of_squares(block);
+    update_part(begin, block, scalars);
     for (const std::span<float> copy : update.copies) {
       copy_updated(values().subspan(begin, count), copy.subspan(begin));
     }
@@ -68,7 +68,7 @@ void RowTable::copy_rows(std::span<const std::uint32_t> rows, std::span<float> o
 }
 
 // Only the rows that were touched change: their slots are as old as the row's last update, as in
-// every sparse optimizer. They are saved all at once, being few, and not piece by piece as the
+// every sparse optimizer. They are saved all at once, being few, and not block by block as the
 // dense floats are.
 void RowTable::update(const RowGradients& gradients, const optimizer::UpdateScalars& scalars) {
   optimizer::UpdateScalars weighted = scalars;

@@ -18,7 +18,7 @@ namespace cohort::server {
 ///   ShardModel ─┬─ TrainedFloats   the dense floats: an update goes over all of them
 ///               └─ RowTable …      a table each: an update goes over the rows it has gradients of
 ///
-/// The floats stand in the shard's memory (ShardMemory), and each piece is saved there before it is
+/// The floats stand in the shard's memory (ShardMemory), and each block is saved there before it is
 /// changed. Begin and commit of an update are the caller's (shard_round.cc): what is killed in
 /// between is undone by ShardMemory::recover(). Sizes and rows must have been checked. One thread
 /// at a time.
@@ -42,7 +42,7 @@ class TrainedFloats {
     std::span<const std::span<float>> copies = {};  ///< Each gets the updated floats.
   };
 
-  /// One pass over all floats: sum, update and copies of one piece after the other, each saved
+  /// One pass over all floats: sum, update and copies of one block after the other, each saved
   /// before in memory that lasts. Returns the sum of squares of the gradients (before
   /// `gradient_scale`) where the norm is wanted.
   double update(const Aggregate& gradients, const Update& update);
@@ -50,7 +50,7 @@ class TrainedFloats {
  private:
   const optimizer::Optimizer& optimizer_;
   DenseArea area_;
-  std::vector<float> scratch_;                // For one piece of a sum.
+  std::vector<float> scratch_;                // For one block of a sum.
   std::vector<std::span<float>> part_slots_;  // Of update_part(); kept, so that it allocates once.
 };
 

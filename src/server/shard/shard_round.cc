@@ -1,7 +1,7 @@
 // Rounds of a shard: when one is complete, the update it makes, the commit, and the answers. See
 // Shard::State for the words. The order within an update is what makes it safe:
 //
-//   begin_update  →  floats change, each piece saved before and, where pulls are not compressed,
+//   begin_update  →  floats change, each block saved before and, where pulls are not compressed,
 //                    copied to those who pull
 //                 →  ledger and work  →  commit  →  the copy on the next server
 //                 →  other pulls are served  →  answers
@@ -234,7 +234,7 @@ std::vector<WaitingRequest> Shard::State::take_waiting() {
   std::vector<WaitingRequest> all = std::exchange(spare_round_, {});
   for (ShardWorker& one : workers_) {
     if (!one.waiting) continue;
-    if (one.waiting->since) one.waiting->held_seconds = seconds_since(*one.waiting->since);
+    if (one.waiting->since) one.waiting->waited_seconds = seconds_since(*one.waiting->since);
     all.push_back(std::move(*one.waiting));
     one.waiting.reset();
   }
@@ -261,7 +261,7 @@ void Shard::State::answer_round(std::vector<WaitingRequest> round, const ReplyHe
     one.reply = reply;
     one.reply.version = version_;
     one.reply.staleness = one.staleness;
-    one.reply.held_seconds = one.held_seconds;
+    one.reply.waited_seconds = one.waited_seconds;
     worker(one.request.header.worker).last_reply = one.reply;
   }
   for (const WaitingRequest& one : round) one.request.answer(one.reply);

@@ -19,7 +19,7 @@ struct WaitingRequest {
   Request request;
   std::uint64_t staleness = 0;
   std::optional<Clock::time_point> since = {};  ///< Once it has to wait at all.
-  double held_seconds = 0;                      ///< Until its round was made.
+  double waited_seconds = 0;                    ///< Until its round was made.
   bool finite = true;                           ///< What it pushes.
   bool has_copy = false;  ///< The update itself wrote the parameters to pull_into.
   ReplyHeader reply = {};
@@ -62,7 +62,7 @@ struct HeldRound {
 ///   async           is a round of its own
 ///   quorum          waits until enough have come; a late one is kept and answered at once
 ///
-/// Requests are taken in shard.cc, rounds made in shard_round.cc.
+/// Requests are checked in shard_check.cc and taken in shard.cc, rounds made in shard_round.cc.
 struct Shard::State {
   State(const ShardRules& rules, ShardMemory memory, cluster::WorkBoard* board);
 

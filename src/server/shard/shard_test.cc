@@ -105,8 +105,8 @@ TEST(Shard, TellsHowLongARequestWaitedForOthers) {
   while (Clock::now() == submitted) {
   }
   last.submit(server.shard);
-  EXPECT_GT(first.reply->held_seconds, 0);
-  EXPECT_EQ(last.reply->held_seconds, 0);
+  EXPECT_GT(first.reply->waited_seconds, 0);
+  EXPECT_EQ(last.reply->waited_seconds, 0);
 }
 
 TEST(Shard, SyncAppliesNothingWhenALossIsNotFinite) {
@@ -196,7 +196,7 @@ TEST(Shard, AsyncAppliesAtOnceAndWeighsStaleness) {
     call.submit(server.shard);
     ASSERT_TRUE(call.reply);
     EXPECT_EQ(call.reply->staleness, 0u);
-    EXPECT_EQ(call.reply->held_seconds, 0);
+    EXPECT_EQ(call.reply->waited_seconds, 0);
     EXPECT_EQ(call.pulled.front(), -static_cast<float>(i));
   }
   RequestHeader header = push_and_pull(1, 1);

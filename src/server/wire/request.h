@@ -35,7 +35,7 @@ namespace cohort::server {
 /// and says where its dense floats are, and the shard takes that.
 
 /// What a request is about. Only exchanges go to the shard; the rest is said now and then, by gRPC
-/// (but for `leave`). What is "followed by" something has it in Request::rest.
+/// (but for `leave` and `step_out`, which come the way exchanges do). What is "followed by" something has it in Request::rest.
 enum class RequestKind : std::uint32_t {
   exchange,
   leave,        ///< The worker is gone for good: its work goes to others.
@@ -120,11 +120,11 @@ struct ReplyHeader {
   bool stop = false;            ///< Somebody was asked to stop.
   bool save = false;            ///< sync: somebody wants a checkpoint.
   std::int32_t diverged_rank =
-      -1;                   ///< sync: a worker whose loss or push is not finite; not applied.
-  double loss = 0;          ///< sync: the sum of all workers' losses.
-  double square_sum = 0;    ///< Of this shard's gradients as summed up, where wanted.
-  double held_seconds = 0;  ///< The time this request waited for other workers.
-  bool has_model = false;   ///< look: there is one,
+      -1;                     ///< sync: a worker whose loss or push is not finite; not applied.
+  double loss = 0;            ///< sync: the sum of all workers' losses.
+  double square_sum = 0;      ///< Of this shard's gradients as summed up, where wanted.
+  double waited_seconds = 0;  ///< The time this request waited for other workers.
+  bool has_model = false;     ///< look: there is one,
   std::uint64_t model_floats = 0;  ///< with so many floats, slots included.
   bool claim_end = false;          ///< There is no work left.
   std::int64_t claim_step = 0;

@@ -93,7 +93,7 @@ class AllreduceCompressed : public Strategy {
 
   std::int64_t first_step() const override { return first_step_; }
   bool all_carry() const override { return true; }
-  bool saves_parts() const override { return true; }
+  bool all_save() const override { return true; }
 
   void save_state(tensor::TrainingState& state) override {
     model_.save(state);
@@ -186,7 +186,7 @@ class AllreduceCompressed : public Strategy {
     return outcome;
   }
 
-  /// auto: the choice that was made before this group of workers was formed, worker 0's for all;
+  /// auto: the choice that was made before this group of workers was formed, rank 0's for all;
   /// empty where none was.
   std::string agreed_choice() {
     const auto all = candidates();

@@ -48,7 +48,7 @@ enum Note { kLoss, kStop, kSquareSum, kStep, kUpdates };
 /// with 4 the model is unchanged: the step is dropped, and made anew by the next group. Where one
 /// has, the survivor that carries the state over does for all others what is missing of 4, by the
 /// journal, then writes record and buffers: the step is wholly applied. It may be killed in the
-/// middle of that as well: another one then goes on from the same notes.
+/// middle of that as well: another one then goes on from the same journal.
 class AllreduceInPlace : public Strategy {
  public:
   explicit AllreduceInPlace(const StrategyContext& context)

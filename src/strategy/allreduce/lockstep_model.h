@@ -12,7 +12,7 @@
 namespace cohort::strategy {
 
 /// What strategies have in common in which every worker has the whole model and makes the same
-/// update of it: the memory, the first model (worker 0's), the votes, the mean of the float buffers
+/// update of it: the memory, the first model (rank 0's), the votes, the mean of the float buffers
 /// and the update itself. How sums over the workers are made is the strategy's business:
 ///
 ///   put_vote() ─▶ (the strategy sums travelling() over the workers) ─▶ count_votes() ─▶ update()

@@ -18,7 +18,7 @@
 
 namespace cohort::strategy {
 
-// Worker 0's model goes to all first; whoever has brought one along then puts its own in its place.
+// Rank 0's model goes to all first; whoever has brought one along then puts its own in its place.
 OwnModel::OwnModel(const StrategyContext& context, WorkerSums& sums)
     : optimizer_(context.optimizer) {
   const tensor::ModelLayout layout = tensor::ModelLayout::of(context.model);
@@ -187,7 +187,7 @@ void GossipWorker::make_boxes(gossip::Topology topology, std::size_t message_byt
                                    context_.engine, context_.store);
 }
 
-/// What is left to do by all that the workers know of it. Without worker 0's it is everything.
+/// What is left to do by all that the workers know of it. Without rank 0's it is everything.
 cluster::WorkLeft GossipWorker::agreed_work() {
   std::vector<std::int64_t> own;
   if (const tensor::TrainingState* start = context_.start) {

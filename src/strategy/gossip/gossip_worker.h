@@ -20,7 +20,7 @@
 namespace cohort::strategy {
 
 /// A model of which this worker has everything for itself: parameters, gradients, optimizer slots
-/// and buffers. At first it is what the worker brings along, or where it has nothing worker 0's.
+/// and buffers. At first it is what the worker brings along, or where it has nothing rank 0's.
 class OwnModel {
  public:
   /// All workers make theirs together.
@@ -92,7 +92,7 @@ class GossipWorker : public Strategy, private WorkSource {
   void sum_over_workers(collective::Numbers numbers) override { sums_.sum(numbers); }
   std::int64_t first_step() const override { return first_step_; }
   bool all_carry() const override { return true; }
-  bool saves_parts() const override { return true; }
+  bool all_save() const override { return true; }
   void save_state(tensor::TrainingState& state) override;
   void close() noexcept override;
 
@@ -130,7 +130,7 @@ class GossipWorker : public Strategy, private WorkSource {
   /// many times that.
   double parts() const { return static_cast<double>(context_.parts); }
 
-  /// Whose model a worker begins with: its own, or that of the one it is a copy of; worker 0's
+  /// Whose model a worker begins with: its own, or that of the one it is a copy of; rank 0's
   /// where it has brought none along.
   int first_model_of(int rank) const { return model_of_[static_cast<std::size_t>(rank)]; }
 

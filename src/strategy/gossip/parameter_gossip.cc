@@ -64,7 +64,7 @@ class ParameterGossip : public GossipWorker {
 
  private:
   /// A model that came without an age has had all the pieces that are done. A worker without any
-  /// has worker 0's. All call it together.
+  /// has rank 0's. All call it together.
   double age_at_start(const tensor::TrainingState* start) {
     double own = static_cast<double>(pieces_at_start()) / parts();
     const tensor::OwnMemory* saved = tensor::own_of(start, kModelAge);

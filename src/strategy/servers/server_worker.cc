@@ -41,7 +41,7 @@ ServerWorker::ServerWorker(const StrategyContext& context)
       buffers_((layout_.buffers.size + 1) * sizeof(float)),
       client_(client_options(), context.store) {}
 
-bool ServerWorker::saves_parts() const {
+bool ServerWorker::all_save() const {
   return !in_lockstep() || server::compresses(context_.options.compression);
 }
 
@@ -256,7 +256,7 @@ server::ExchangeReply ServerWorker::timed_exchange(server::Exchange& exchange) {
   const auto begin = Clock::now();
   const server::ExchangeReply reply = exchange_with_servers(exchange);
   const auto held =
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(reply.held_seconds));
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(reply.waited_seconds));
   context_.phases.move(Phase::communication, Phase::wait, std::min(held, Clock::now() - begin));
   return reply;
 }

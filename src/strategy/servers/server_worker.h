@@ -21,7 +21,7 @@ namespace cohort::strategy {
 ///
 /// Vocabulary. An *exchange* is one call to all servers: it may push, pull, ask for work, or
 /// several of these. A server's *version* counts its updates. Workers are known by their ranks
-/// here; the *chief* is worker 0. *In step* (sync) all push after the same steps and the servers
+/// here; the *chief* is rank 0. *In step* (sync) all push after the same steps and the servers
 /// update once per step; otherwise a *piece*, one part of a step's batch, is *claimed* from server
 /// 0 by whoever is free, and a push says of which pieces it is. *Tables* are embeddings: where
 /// gradients are pushed, servers keep them and workers fetch the rows they use.
@@ -34,7 +34,7 @@ namespace cohort::strategy {
 ///   5. the model's tensors move into the memory of this object
 ///
 /// Servers outlive a group of workers with what they have learned. Where they have a model all
-/// workers pull it; otherwise worker 0 gives them the one to start from. In step (sync) a server's
+/// workers pull it; otherwise the chief gives them the one to start from. In step (sync) a server's
 /// version says which step its model is of. A worker whose last push got no answer cannot know
 /// whether the servers have made that update: it carries what it had before the push and what it
 /// had after it, and their version says in the next group which of the two counts. Otherwise it
@@ -52,16 +52,16 @@ class ServerWorker : public Strategy, private WorkSource {
   StrategyReport report() const override;
   std::int64_t first_step() const override { return first_step_; }
   bool all_carry() const override { return !in_lockstep(); }
-  bool saves_parts() const override;
+  bool all_save() const override;
   void close() noexcept override;
 
  protected:
   /// For the user; see StrategyReport.
   virtual std::string words() const = 0;
-  /// Worker 0: adds version and slots to a first model with the parameters of `start`.
+  /// The chief: adds version and slots to a first model with the parameters of `start`.
   virtual void complete_first_model(const tensor::TrainingState& start,
                                     server::ServerModel& model) const = 0;
-  /// Worker 0: the step to go on with, after `start`, when the servers are at `version`.
+  /// The chief: the step to go on with, after `start`, when the servers are at `version`.
   virtual std::int64_t step_at(const tensor::TrainingState& start, std::uint64_t version) const = 0;
   /// Takes over what this worker has for itself. All workers call it together.
   virtual void take_own_state(const tensor::TrainingState* start) = 0;
@@ -95,11 +95,11 @@ class ServerWorker : public Strategy, private WorkSource {
 
   /// Whether the servers have made the update of the push that got no answer before `start`.
   bool was_pushed(const tensor::TrainingState* start) const;
-  /// Worker 0's number. All call it.
+  /// The chief's number. All call it.
   std::int64_t chiefs(std::int64_t number);
-  /// Replaces the floats of workers that have nothing to start from by worker 0's. All call it.
+  /// Replaces the floats of workers that have nothing to start from by the chief's. All call it.
   void fill_from_chief(std::span<float> values, bool has_own);
-  /// Worker 0 has whole tables then, for its run folder; others only the rows they asked for.
+  /// The chief has whole tables then, for its run folder; others only the rows they asked for.
   void fetch_tables_for_chief();
   /// What the servers have; where no work is handed out, after so many steps.
   void save_servers(tensor::TrainingState& state, server::ServerModel& model, std::int64_t step);

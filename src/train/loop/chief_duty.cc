@@ -103,7 +103,7 @@ bool ChiefDuty::save_model_file(std::int64_t steps) {
 
 void ChiefDuty::save_last_model(std::int64_t steps) {
   if (!on_) return;
-  context_.life.card.state.store(launch::WorkerState::saving);
+  context_.life.card.state.store(launch::TaskState::saving);
   const Working working(context_.life.card.activity, BusyWith::saving);
   save_model_file(steps);
 }

@@ -36,6 +36,7 @@ struct StepRecord {
   std::optional<double> consensus_distance = {};  ///< Likewise.
 };
 
+/// A look at the validation set.
 struct ValidationRecord {
   std::int64_t step = 0;
   double epoch = 0;

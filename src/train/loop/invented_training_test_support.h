@@ -193,7 +193,7 @@ class InventedRun {
     data_.train = data_.validation =
         std::make_shared<TensorDataset>(torch::zeros({8, 1}), torch::zeros({8, 1}));
     for (int worker = 0; worker < kWorkers; ++worker) {
-      control_.card(worker).state.store(launch::WorkerState::starting);
+      control_.card(worker).state.store(launch::TaskState::starting);
       lives_.push_back(std::make_unique<WorkerLife>(run_, worker));
     }
   }

@@ -17,10 +17,10 @@ StepLog::StepLog(WorkerLife& life, const cluster::View& view, std::int64_t step,
       bytes_sent_(std::move(bytes_sent)),
       shared_(traits_.hands_out_work && is_shared()),
       logged_step_(logged_before(step)),
-      paced_step_(logged_step_),
-      paced_own_steps_(life.own_steps),
-      paced_busy_(life.phases.seconds(Phase::communication) + life.phases.seconds(Phase::wait)),
-      paced_wait_(life.phases.seconds(Phase::wait)) {
+      speed_step_(logged_step_),
+      speed_own_steps_(life.own_steps),
+      speed_busy_(life.phases.seconds(Phase::communication) + life.phases.seconds(Phase::wait)),
+      speed_wait_(life.phases.seconds(Phase::wait)) {
   life_.card.held_step.store(launch::kHoldsNothing);
   if (shared_ && life_.log) find_queues();
 }
@@ -30,7 +30,7 @@ StepLog::StepLog(WorkerLife& life, const cluster::View& view, std::int64_t step,
 void StepLog::find_queues() {
   const auto cards = life_.run.control.cards();
   for (std::size_t worker = 0; worker < cards.size(); ++worker) {
-    if (cards[worker].state.load() == launch::WorkerState::absent) continue;
+    if (cards[worker].state.load() == launch::TaskState::absent) continue;
     queues_.push_back({.queue = life_.run.control.losses_of(static_cast<int>(worker))});
   }
 }
@@ -38,7 +38,7 @@ void StepLog::find_queues() {
 /// Workers of other launchers have cards of their own there.
 bool StepLog::is_shared() const {
   return std::ranges::all_of(view_.workers, [&](int worker) {
-    return life_.run.control.card(worker).state.load() != launch::WorkerState::absent;
+    return life_.run.control.card(worker).state.load() != launch::TaskState::absent;
   });
 }
 
@@ -71,15 +71,8 @@ void StepLog::hand_in(std::int64_t steps_done) {
   if (shared_) life_.card.held_step.store(steps_done);
 }
 
-// In lockstep one worker knows the loss of a step, because the votes were summed: it is the chief,
-// who writes it at once. Where steps are handed out in pieces nobody does. Then (`shared_`) every
-// worker leaves the losses of its pieces in its queue in the control block, and the chief puts them
-// together, and may log a step once no worker can still bring a piece of it:
-//
-//   worker   holds the step (held_step) ── makes its piece ── puts its loss ── holds the next
-//   chief    looks who holds what ── takes what is in the queues ── logs what is complete
-//
-// In this order on both sides: who is seen to hold nothing of a step has put what it had of it.
+// The order is what the chief relies on (see the header): the piece is put before anything else is
+// held. In lockstep nothing is shared: votes were summed, so the chief knows the loss and writes it.
 void StepLog::step_done(const Step& step) {
   life_.rate.step_done(traits_.lockstep ? step.global_rows : step.rows);
   const bool due = is_due(step.steps_done);
@@ -89,9 +82,9 @@ void StepLog::step_done(const Step& step) {
   } else {
     life_.card.held_step.store(launch::kHoldsNothing);
   }
-  if (step.steps_done > paced_step_ && passes_multiple(paced_step_, step.steps_done)) {
-    paced_step_ = step.steps_done;
-    note_pace(step.outcome);
+  if (step.steps_done > speed_step_ && passes_multiple(speed_step_, step.steps_done)) {
+    speed_step_ = step.steps_done;
+    note_speed(step.outcome);
   }
   if (shared_) {
     write_rest(false);
@@ -123,23 +116,23 @@ void StepLog::put_piece(const Step& step) {
 }
 
 // How fast this worker is lately, where the launcher sees it: from there the slow ones are named.
-void StepLog::note_pace(const strategy::StepOutcome& outcome) {
+void StepLog::note_speed(const strategy::StepOutcome& outcome) {
   const double wait = life_.phases.seconds(Phase::wait);
   const double busy = life_.phases.seconds(Phase::communication) + wait;
   const RateWindow window = life_.rate.take_window();
   launch::WorkerCard& card = life_.card;
   // The first window is that of the first step, which touches memory for the first time.
-  if (paced_own_steps_ > 0) {
-    card.step_seconds.store((window.seconds - (wait - paced_wait_)) /
-                            static_cast<double>(life_.own_steps - paced_own_steps_));
+  if (speed_own_steps_ > 0) {
+    card.step_seconds.store((window.seconds - (wait - speed_wait_)) /
+                            static_cast<double>(life_.own_steps - speed_own_steps_));
   }
   card.own_samples_per_second.store(own_rate(window.samples_per_second));
   card.samples_per_second.store(rate_of_all(window.samples_per_second));
   card.staleness.store(outcome.staleness.value_or(-1));
-  communication_share_ = window.seconds > 0 ? (busy - paced_busy_) / window.seconds : 0;
-  paced_busy_ = busy;
-  paced_wait_ = wait;
-  paced_own_steps_ = life_.own_steps;
+  communication_share_ = window.seconds > 0 ? (busy - speed_busy_) / window.seconds : 0;
+  speed_busy_ = busy;
+  speed_wait_ = wait;
+  speed_own_steps_ = life_.own_steps;
 }
 
 // What workers hold is looked at before their pieces: who holds nothing any more has left its own.

@@ -23,10 +23,13 @@ namespace cohort::training {
 ///
 /// Where steps are handed out in pieces, nobody knows who makes a piece of a step that is due; the
 /// chief may make none. So every worker leaves what it knows of such a piece in its LossQueue, and
-/// the chief makes a line of it when the step is settled (piece_losses.h). A worker shows what it
+/// the chief makes a line of it once the step can be told (piece_losses.h). A worker shows what it
 /// holds on its card (`held_step`) before it can have it, and takes that back only after its piece
 /// is in the queue; the chief reads what is held first and the queues second. So it misses no piece
 /// but one: an earlier step's, of a worker that was lost, which may come with an answer.
+///
+///   worker   holds the step ── makes its piece ── puts its loss ── holds the next
+///   chief    looks who holds what ── takes what is in the queues ── logs what can be told
 ///
 ///   ask_for_work()  held = any        begin_piece(n)  held = n, where n is due
 ///   hand_in(n)      held = n          step_done()     the piece is put, then held = the next one
@@ -88,7 +91,7 @@ class StepLog {
   bool passes_multiple(std::int64_t before, std::int64_t steps_done) const;
   bool is_shared() const;
   void put_piece(const Step& step);
-  void note_pace(const strategy::StepOutcome& outcome);
+  void note_speed(const strategy::StepOutcome& outcome);
   void find_queues();
   void take_pieces();
   void release_pieces();
@@ -102,11 +105,11 @@ class StepLog {
   std::function<std::uint64_t()> bytes_sent_;
   bool shared_;               // Steps are handed out, and the chief sees what all workers leave.
   std::int64_t logged_step_;  // The newest, by whichever chief.
-  std::int64_t paced_step_;   // Up to which this worker has noted its pace,
-  std::int64_t paced_own_steps_;    // and what it had counted then: its steps,
-  double paced_busy_;               // seconds of communication and waiting,
-  double paced_wait_;               // of waiting alone.
-  double communication_share_ = 0;  // Of the time since it noted its pace before.
+  std::int64_t speed_step_;   // Up to which this worker has noted its speed,
+  std::int64_t speed_own_steps_;    // and what it had counted then: its steps,
+  double speed_busy_;               // seconds of communication and waiting,
+  double speed_wait_;               // of waiting alone.
+  double communication_share_ = 0;  // Of the time since it noted its speed before.
   bool told_full_ = false;          // That its queue is full; once is enough.
   launch::DueLosses losses_;
   std::vector<ReadQueue> queues_;  // The chief's.

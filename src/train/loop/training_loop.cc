@@ -29,7 +29,7 @@ TrainingLoop::TrainingLoop(const LoopContext& context)
 }
 
 TrainingLoop::End TrainingLoop::run() {
-  life_.card.state.store(launch::WorkerState::training);
+  life_.card.state.store(launch::TaskState::training);
   life_.rate.start();
   failpoint("worker.joined");
   while (const std::optional<cluster::Claim> piece = next_piece()) {

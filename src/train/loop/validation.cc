@@ -107,11 +107,11 @@ void EpochValidation::at_end(std::int64_t steps) {
 // so that it does not take a worker that validates for one that is stuck.
 void EpochValidation::run(std::int64_t steps, ValidationPart part) {
   const StepRate::Pause pause(context_.life.rate);
-  context_.life.card.state.store(launch::WorkerState::validating);
+  context_.life.card.state.store(launch::TaskState::validating);
   const ValidationSums own = context_.stepper.evaluate(part);
   std::array<double, 4> sums = {own.loss, own.samples, own.right, own.predictions};
   if (part == ValidationPart::own_share) context_.strategy.sum_over_workers(sums);
-  context_.life.card.state.store(launch::WorkerState::training);
+  context_.life.card.state.store(launch::TaskState::training);
   tell(steps, result_of({sums[0], sums[1], sums[2], sums[3]}));
 }
 

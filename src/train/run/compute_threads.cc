@@ -88,7 +88,7 @@ void set_compute_threads(const ClusterOptions& cluster, const launch::LocalPlace
                                                   .part_work = part_work});
   if (bind && cluster.pin) bind_to_share(cores, place);
   // LibTorch makes its thread pools anew in every process and counts threads per thread, neither of
-  // which two threads may do at once. Asking for the number settles it for the calling thread.
+  // which two threads may do at once. Asking for the number fixes it for the calling thread.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   torch::set_num_threads(threads);

@@ -41,7 +41,7 @@ void collect_reports(cluster::Store& store, launch::ControlBlock& control, Deadl
     try {
       launch::WorkerCard& card = control.card(rank);
       card.result = worker_result_from(store.get(report_key(store, rank), deadline));
-      card.state.store(launch::WorkerState::done);
+      card.state.store(launch::TaskState::done);
     } catch (const Error& error) {
       log_warn("rank {} did not report its result: {}", rank, error.what());
     }
@@ -64,7 +64,7 @@ void fill_from_workers(Summary& summary, const launch::ControlBlock& control) {
   const auto counted = static_cast<double>(
       std::ranges::count_if(cards, [](const auto& card) { return card.result.own_steps > 0; }));
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
-    if (cards[rank].state.load() == launch::WorkerState::absent) continue;
+    if (cards[rank].state.load() == launch::TaskState::absent) continue;
     const launch::WorkerResult& result = cards[rank].result;
     summary.samples += std::max(result.samples, cards[rank].samples.load());
     if (!control.is_sent_away(static_cast<int>(rank)))
@@ -142,7 +142,7 @@ void set_status(Summary& summary, const launch::LaunchResult& result,
                 const launch::ControlBlock& control) {
   summary.status = "completed";
   for (const auto* failures : {&result.failures, &result.recovered}) {
-    for (const launch::WorkerFailure& failure : *failures)
+    for (const launch::TaskFailure& failure : *failures)
       summary.failures.push_back(launch::describe(failure));
   }
   summary.restarts = result.restarts;

@@ -43,11 +43,9 @@ std::map<std::string, std::string> launch_variables() {
   return found;
 }
 
-/// What a Run is made of: the process, and what is known of it so far. Nothing of it goes on by
-/// itself: messages and steps are taken when the caller polls or waits.
-// A run in hand is a process, its launcher, and what it has said so far. The caller's thread does
-// everything here: nothing happens between two calls, and nothing is lost by calling seldom, since
-// messages wait in their pipe and steps in the run's own file.
+/// A run in hand: a process, its launcher, and what it has said so far. The caller's thread does
+/// everything here, when it polls or waits: nothing happens between two calls, and nothing is lost
+/// by calling seldom, since messages wait in their pipe and steps in the run's own file.
 struct Run::State {
   State(const Job& job, const StartOptions& start_options, bool anew)
       : strategy(job.strategy.kind),

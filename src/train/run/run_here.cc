@@ -87,7 +87,7 @@ class LaunchedRun {
                         .server_memories = server_memories_.spans(),
                         .server_replicas = server_memories_.replicas()};
     Rendezvous rendezvous(environment_);
-    control_.set_chief(plans.front().ranks.front());
+    control_.set_chief(plans.front().workers.front());
     launch::Progress progress(options_, control_, static_cast<int>(job_.cluster.workers));
     announce(progress);
     launch::RunStatus status(run_dir());

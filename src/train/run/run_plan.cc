@@ -54,15 +54,15 @@ std::vector<launch::ProcessPlan> plan_processes(
   std::vector<launch::ProcessPlan> plans;
   if (!environment && job.cluster.replication == "in-graph" && world + servers > 1) {
     launch::ProcessPlan all{.world = world};
-    for (int rank = 0; rank < world; ++rank) all.ranks.push_back(rank);
+    for (int rank = 0; rank < world; ++rank) all.workers.push_back(rank);
     for (int server = 0; server < servers; ++server) all.servers.push_back(server);
     return {all};
   }
   if (environment) {
-    plans.push_back({.ranks = {environment->rank}, .world = world, .remote = remote});
+    plans.push_back({.workers = {environment->rank}, .world = world, .remote = remote});
   } else {
     for (int rank = 0; rank < world; ++rank) {
-      plans.push_back({.ranks = {rank}, .world = world, .place = {rank, world}});
+      plans.push_back({.workers = {rank}, .world = world, .place = {rank, world}});
     }
   }
   for (int server = 0; server < servers && (!environment || environment->rank == 0); ++server) {

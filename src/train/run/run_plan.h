@@ -10,7 +10,7 @@
 #include "cluster/launch_environment.h"
 #include "launch/processes.h"
 
-// What is settled before any process of a run is started, from the job and the environment alone:
+// What is decided before any process of a run is started, from the job and the environment alone:
 // how many workers there are, which processes this launcher starts, and which of them meet with
 // planted faults. No files, no processes.
 //

@@ -30,11 +30,11 @@ cluster::LaunchEnvironment launcher_of_rank(int rank, int world) {
 TEST(RunPlan, HasAProcessPerWorkerAndServer) {
   const auto plans = plan_processes(job_of_workers(2, 1), std::nullopt);
   ASSERT_THAT(plans, SizeIs(3));
-  EXPECT_THAT(plans[1].ranks, ElementsAre(1));
+  EXPECT_THAT(plans[1].workers, ElementsAre(1));
   EXPECT_EQ(plans[1].place.local_rank, 1);
   EXPECT_EQ(plans[1].place.local_workers, 2);
   EXPECT_FALSE(plans[1].remote);
-  EXPECT_THAT(plans[2].ranks, IsEmpty());
+  EXPECT_THAT(plans[2].workers, IsEmpty());
   EXPECT_THAT(plans[2].servers, ElementsAre(0));
   EXPECT_TRUE(can_regroup(job_of_workers(2, 1), std::nullopt));
 }
@@ -44,7 +44,7 @@ TEST(RunPlan, InGraphAllTasksAreThreadsOfOneProcess) {
   job.cluster.replication = "in-graph";
   const auto plans = plan_processes(job, std::nullopt);
   ASSERT_THAT(plans, SizeIs(1));
-  EXPECT_THAT(plans[0].ranks, ElementsAre(0, 1));
+  EXPECT_THAT(plans[0].workers, ElementsAre(0, 1));
   EXPECT_THAT(plans[0].servers, ElementsAre(0));
   EXPECT_FALSE(can_regroup(job, std::nullopt));
 }
@@ -56,7 +56,7 @@ TEST(RunPlan, OfSeveralLaunchersEachHasItsWorkerAndTheFirstTheServers) {
   ASSERT_THAT(first, SizeIs(2));
   EXPECT_THAT(first[1].servers, ElementsAre(0));
   ASSERT_THAT(second, SizeIs(1));
-  EXPECT_THAT(second[0].ranks, ElementsAre(1));
+  EXPECT_THAT(second[0].workers, ElementsAre(1));
   EXPECT_TRUE(second[0].remote);
   EXPECT_FALSE(can_regroup(job, launcher_of_rank(1, 2)));
   EXPECT_EQ(most_workers(job, launcher_of_rank(1, 2)), 2);

@@ -84,7 +84,7 @@ std::int64_t peak_rss_bytes() {
 /// exit with.
 int report_failure(launch::TaskCard& card) {
   const Error failure = current_error();
-  if (card.state.load() != launch::WorkerState::failed) {
+  if (card.state.load() != launch::TaskState::failed) {
     log_error("{}", failure.what());
     card.fail_with(failure);
   }
@@ -124,9 +124,9 @@ void introduce(launch::TaskIdentity& task) {
 /// each other, so the ranks find out.
 launch::LocalPlace local_place(cluster::Store& store, const launch::ProcessPlan& plan,
                                Deadline deadline) {
-  const auto rank = static_cast<std::size_t>(plan.ranks.front());
-  const auto hosts = cluster::hosts_of_ranks(store, plan.ranks.front(), plan.world, deadline);
-  const auto before = std::count(hosts.begin(), hosts.begin() + plan.ranks.front(), hosts[rank]);
+  const auto rank = static_cast<std::size_t>(plan.workers.front());
+  const auto hosts = cluster::hosts_of_ranks(store, plan.workers.front(), plan.world, deadline);
+  const auto before = std::count(hosts.begin(), hosts.begin() + plan.workers.front(), hosts[rank]);
   const auto all = std::count(hosts.begin(), hosts.end(), hosts[rank]);
   return {static_cast<int>(before), static_cast<int>(all)};
 }
@@ -162,7 +162,7 @@ class StoreOfThisHost {
 /// A worker whose peers have launchers of their own.
 void run_among_launchers(const WorkerRun& run, const launch::ProcessPlan& plan,
                          cluster::SocketStore& everybodys, const std::function<void()>& end) {
-  const int rank = plan.ranks.front();
+  const int rank = plan.workers.front();
   const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
   const launch::LocalPlace place = local_place(everybodys, plan, deadline);
   set_compute_threads(run.job.cluster, place, run.part_work, true);
@@ -193,7 +193,7 @@ void run_among_launchers(const WorkerRun& run, const launch::ProcessPlan& plan,
 /// A worker that is a process of its own.
 int run_one_worker(const WorkerRun& run, const launch::ProcessPlan& plan,
                    const Rendezvous& rendezvous) {
-  const int worker = plan.ranks.front();
+  const int worker = plan.workers.front();
   launch::WorkerCard& card = run.control.card(worker);
   introduce(card.result.task);
   const launch::Heartbeat heartbeat(card);
@@ -229,7 +229,7 @@ void serve(const WorkerRun& run, const launch::ProcessPlan& plan, const ServerPl
   const int server = place.server;
   launch::ServerCard& card = run.control.server(server);
   introduce(card.task);
-  card.state.store(launch::WorkerState::training);
+  card.state.store(launch::TaskState::training);
   const launch::Heartbeat heartbeat(card);
   failpoint("server.start");
   const auto group = launch::group_store(place.store, run.control,
@@ -258,7 +258,7 @@ void serve(const WorkerRun& run, const launch::ProcessPlan& plan, const ServerPl
   // Servers of earlier groups have counted too; memory that lasts has it.
   if (options.memory.empty()) report.counts.add(card.report.counts);
   card.report = report;
-  card.state.store(launch::WorkerState::done);
+  card.state.store(launch::TaskState::done);
 }
 
 int run_one_server(const WorkerRun& run, const launch::ProcessPlan& plan,
@@ -287,7 +287,7 @@ int run_threads(const WorkerRun& run, const launch::ProcessPlan& plan) {
   cluster::MemoryStore store;
   std::atomic<int> worst = 0;
   std::vector<std::thread> threads;
-  const launch::Heartbeat heartbeat(run.control.card(plan.ranks.front()));
+  const launch::Heartbeat heartbeat(run.control.card(plan.workers.front()));
   const auto note_failure = [&](launch::TaskCard& card) {
     const int code = report_failure(card);
     run.control.break_group(plan.generation);
@@ -302,7 +302,7 @@ int run_threads(const WorkerRun& run, const launch::ProcessPlan& plan) {
       }
     });
   }
-  for (const int rank : plan.ranks) {
+  for (const int rank : plan.workers) {
     threads.emplace_back([&, rank] {
       set_compute_threads(run.job.cluster, {rank, plan.world}, run.part_work, false);
       launch::WorkerCard& card = run.control.card(rank);
@@ -362,8 +362,8 @@ int run_process(const WorkerRun& run, const launch::ProcessPlan& plan,
                 const Rendezvous& rendezvous) {
   keep_large_blocks();
   set_failpoints(plan.failpoints);
-  if (plan.ranks.empty()) return run_one_server(run, plan, rendezvous);
-  if (plan.ranks.size() + plan.servers.size() > 1) {
+  if (plan.workers.empty()) return run_one_server(run, plan, rendezvous);
+  if (plan.workers.size() + plan.servers.size() > 1) {
     set_compute_threads(run.job.cluster, {0, plan.world}, run.part_work, false);
     return run_threads(run, plan);
   }

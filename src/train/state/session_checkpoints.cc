@@ -30,7 +30,7 @@ SessionCheckpoints::SessionCheckpoints(WorkerLife& life, const cluster::View& vi
 // All workers of the group sum the chief's token and how many cannot reach the run folder, so that
 // all come to the same way.
 SessionCheckpoints::Way SessionCheckpoints::agree() {
-  if (!strategy_.saves_parts() || view_.world() == 1) return Way::alone;
+  if (!strategy_.all_save() || view_.world() == 1) return Way::alone;
   enum { kToken, kElsewhere };
   std::array<std::int64_t, 2> numbers = {is_chief() ? random_token() : 0,
                                          life_.run.run_dir.empty() ? 1 : 0};

@@ -17,7 +17,7 @@ namespace cohort::training {
 /// The chief saves when it is due.
 ///
 /// *Agreed*: every worker has something of its own and all come together in a step, or at a push
-/// (StateKeeper::saves_parts(), no work handed out). The chief's wish travels with its vote; all
+/// (StateKeeper::all_save(), no work handed out). The chief's wish travels with its vote; all
 /// save after the step whose outcome says so.
 ///
 /// *Asked*: work is handed out and nobody waits for anybody. The chief saves and leaves a question

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "transport/ranks_test_support.h"
+
 namespace cohort::transport {
 namespace {
 
@@ -20,9 +22,6 @@ std::vector<std::byte> filled(std::size_t size, int value) {
   return std::vector<std::byte>(size, static_cast<std::byte>(value));
 }
 
-Deadline soon() {
-  return Deadline::in_seconds(10);
-}
 Deadline at_once() {
   return Deadline::in_seconds(0);
 }

@@ -14,8 +14,8 @@ namespace cohort::transport {
 /// The door of this folder: messages through shared memory, between processes (or threads) of one
 /// host.
 ///
-///   shm_engine.cc     makes the regions: one rank creates memory and tells its path in the store,
-///                     the others map it
+///   shm_engine.cc     makes the regions: one rank creates memory, which has no name, and hands it
+///                     to the others through the store (Store::give); they map it
 ///   shm_transport.cc  waiting, deadlines, deaths: a Transport
 ///   peer_link.h       messages: between this rank and one peer
 ///   rings.h           bytes: from one rank to another; where all of them stand in the region

@@ -10,15 +10,12 @@
 #include <vector>
 
 #include "os/memory.h"
+#include "transport/ranks_test_support.h"
 
 namespace cohort::transport {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-
-Deadline soon() {
-  return Deadline::in_seconds(60);
-}
 
 /// Ranks that one thread can use in turn, because nobody has to wait while messages fit the ring.
 class Shm : public ::testing::Test {
