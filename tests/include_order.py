@@ -20,6 +20,7 @@ LEVELS = {
     "rpc": 3,
     "collective": 4,
     "tensor": 4,
+    "group": 5,
     "server": 5,
     "gossip": 5,
     "checkpoint": 5,
@@ -37,7 +38,7 @@ LEVELS = {
     "cli": 12,
 }
 TORCH_FREE = {"base", "os", "formats", "kernel", "kinds", "cluster", "compression", "optimizer", "transport", "rpc", "collective",
-              "server", "gossip", "launch", "checkpoint", "events", "chaos"}
+              "group", "server", "gossip", "launch", "checkpoint", "events", "chaos"}
 # Public headers that bring torch with them.
 TORCH_HEADERS = {"cohort/dataset.h", "cohort/loaded_model.h", "cohort/model.h", "cohort/cohort.h"}
 

@@ -9,14 +9,15 @@
 
 namespace cohort::collective {
 
-/// What collectives work on: float, double and 64-bit whole numbers, which can be summed, and
-/// bytes, which can only be moved.
+/// What collectives work on. Cohort's own are floats, doubles and 64-bit whole numbers, which have
+/// C++ types here; users' tensors have more types, which are known by name alone. All of them can
+/// be reduced (reduce_kernel.h) but bytes, which can only be moved.
 template <class T>
 concept Number = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::int64_t>;
 template <class T>
 concept Element = Number<T> || std::same_as<T, std::byte>;
 
-enum class ElementType : std::uint8_t { f32, f64, i64, byte };
+enum class ElementType : std::uint8_t { f32, f64, i64, byte, bf16, i32, u8, boolean };
 
 template <Element T>
 constexpr ElementType element_type() {
@@ -27,13 +28,20 @@ constexpr ElementType element_type() {
 }
 
 constexpr std::size_t size_of(ElementType type) {
-  if (type == ElementType::byte) return 1;
-  return type == ElementType::f32 ? sizeof(float) : sizeof(double);
+  constexpr std::size_t sizes[] = {4, 8, 8, 1, 2, 4, 1, 1};
+  return sizes[static_cast<std::size_t>(type)];
 }
 
 /// For sentences: "5 floats".
 constexpr const char* plural_of(ElementType type) {
-  constexpr const char* names[] = {"floats", "doubles", "whole numbers", "bytes"};
+  constexpr const char* names[] = {"floats",
+                                   "doubles",
+                                   "whole numbers",
+                                   "bytes",
+                                   "bfloat16 numbers",
+                                   "32-bit whole numbers",
+                                   "8-bit whole numbers",
+                                   "booleans"};
   return names[static_cast<std::size_t>(type)];
 }
 
@@ -52,6 +60,9 @@ class Elements {
             std::as_writable_bytes(std::span(std::ranges::data(range), std::ranges::size(range)))),
         type_(element_type<std::ranges::range_value_t<Range>>()) {}
 
+  /// Of any type. The bytes are a whole number of elements, and stand where such elements may.
+  Elements(std::span<std::byte> bytes, ElementType type) : bytes_(bytes), type_(type) {}
+
   ElementType type() const { return type_; }
   std::size_t size() const { return bytes_.size() / size_of(type_); }
   bool empty() const { return bytes_.empty(); }
@@ -68,7 +79,7 @@ class Elements {
   ElementType type_;
 };
 
-/// Elements that can be summed: no bytes.
+/// Elements of a type that has a C++ type here and can be summed.
 class Numbers : public Elements {
  public:
   template <class Range>

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "collective/sum_kernel.h"
 
 namespace cohort::collective {
 namespace {
@@ -52,6 +51,7 @@ struct Call {
   Elements buffer;
   transport::Tag tag;
   Deadline deadline;
+  Reduction how;
 
   std::span<std::byte> bytes(Segment segment) const {
     return buffer.subspan(segment.begin, segment.size()).bytes();
@@ -71,21 +71,6 @@ struct Call {
   std::size_t chunk_size() const { return kChunkBytes / size_of(buffer.type()); }
 };
 
-/// out = the sum of the sources in their order, each as long as `out`, which may be one of them.
-template <Number T>
-void sum_as(std::span<std::byte> out, std::span<const std::byte* const> sources) {
-  std::vector<const T*> numbers;
-  numbers.reserve(sources.size());
-  for (const std::byte* source : sources) numbers.push_back(reinterpret_cast<const T*>(source));
-  sum_of<T>({reinterpret_cast<T*>(out.data()), out.size() / sizeof(T)}, numbers);
-}
-
-void sum_as(ElementType type, std::span<std::byte> out, std::span<const std::byte* const> sources) {
-  if (type == ElementType::f32) return sum_as<float>(out, sources);
-  if (type == ElementType::f64) return sum_as<double>(out, sources);
-  sum_as<std::int64_t>(out, sources);
-}
-
 }  // namespace
 
 /// Runs one step after the other. Keeps its scratch memory, so that the same schedule run again
@@ -94,10 +79,7 @@ class Executor::StepRunner {
  public:
   explicit StepRunner(transport::Transport& transport) : transport_(transport) {}
 
-  void run(const Step& step, const Call& call);
-
-  /// The action that is under way, or failed.
-  const Action* current() const { return current_; }
+  void run(const Schedule& schedule, const Call& call);
 
   /// Forgets what was under way; the transport is closed.
   void abandon();
@@ -113,6 +95,7 @@ class Executor::StepRunner {
     std::byte bytes[64];
   };
 
+  void run(const Step& step, const Call& call);
   void prepare_reductions(const Step& step, const Call& call);
   void start_message(const Action& action, const Call& call);
   void reduce(const Call& call);
@@ -128,7 +111,7 @@ class Executor::StepRunner {
   }
 
   transport::Transport& transport_;
-  const Action* current_ = nullptr;
+  const Action* current_ = nullptr;        ///< That is under way, or failed.
   std::vector<Started> messages_;          ///< Sends and copies of the step.
   std::vector<const Action*> reductions_;  ///< Of the step, by ascending peer.
   std::vector<Started> reduction_chunks_;  ///< By place_index.
@@ -136,6 +119,18 @@ class Executor::StepRunner {
   std::size_t lines_per_place_ = 0;
   std::vector<const std::byte*> sources_;  ///< Of one sum.
 };
+
+void Executor::StepRunner::run(const Schedule& schedule, const Call& call) {
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+    try {
+      run(schedule.steps[i], call);
+    } catch (const Error& error) {
+      throw error.with_context(fmt::format("{}, step {} of {}, {}", schedule.name, i + 1,
+                                           schedule.steps.size(),
+                                           describe(*current_, call.buffer.type())));
+    }
+  }
+}
 
 /// Receives are started before sends, so that peers find them waiting.
 void Executor::StepRunner::run(const Step& step, const Call& call) {
@@ -211,7 +206,7 @@ void Executor::StepRunner::sum_chunk(std::size_t chunk, const Call& call) {
       std::count_if(reductions_.begin(), reductions_.end(),
                     [&](const Action* action) { return action->peer < transport_.rank(); });
   sources_.insert(sources_.begin() + lower_ranks, own.data());
-  sum_as(call.buffer.type(), own, sources_);
+  reduce_of({call.buffer.type(), call.how}, own, sources_);
 }
 
 void Executor::StepRunner::wait(Started& started, Deadline deadline) {
@@ -224,21 +219,22 @@ Executor::Executor(transport::Transport& transport)
 
 Executor::~Executor() = default;
 
-void Executor::run(const Schedule& schedule, Elements buffer, transport::Tag tag,
-                   Deadline deadline) {
+void Executor::run(const Schedule& schedule, Elements buffer, transport::Tag tag, Deadline deadline,
+                   Reduction how) {
   check_fits(schedule, buffer);
-  const Call call{buffer, tag, deadline};
-  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
-    try {
-      step_runner_->run(schedule.steps[i], call);
-    } catch (const Error& error) {
-      transport_.close();
-      step_runner_->abandon();
-      throw error.with_context(fmt::format("{}, step {} of {}, {}", schedule.name, i + 1,
-                                           schedule.steps.size(),
-                                           describe(*step_runner_->current(), buffer.type())));
-    }
+  try {
+    step_runner_->run(schedule, {buffer, tag, deadline, how});
+  } catch (const Error&) {
+    transport_.close();
+    step_runner_->abandon();
+    throw;
   }
+}
+
+void Executor::run_unclosed(const Schedule& schedule, Elements buffer, transport::Tag tag,
+                            Deadline deadline, Reduction how) {
+  check_fits(schedule, buffer);
+  step_runner_->run(schedule, {buffer, tag, deadline, how});
 }
 
 }  // namespace cohort::collective

@@ -5,6 +5,7 @@
 
 #include "base/deadline.h"
 #include "collective/elements.h"
+#include "collective/reduce_kernel.h"
 #include "collective/schedule.h"
 #include "transport/transport.h"
 
@@ -24,13 +25,20 @@ class Executor {
   int world() const { return transport_.size(); }
 
   /// Runs this rank's schedule on `buffer` while the other ranks run theirs with the same tag.
+  /// What it reduces it sums, or combines as `how` says.
   /// What is received to be reduced goes through memory that is kept for the next run.
   ///
   /// Throws Error(invalid) for a buffer that is too small for the schedule, or of bytes where that
   /// has sums. Throws Error saying which collective, step and peer failed. Then the buffer's
   /// content is undefined and the transport closed: messages may still have been on their way to
   /// and from the buffer, and the peers cannot finish without this rank either.
-  void run(const Schedule& schedule, Elements buffer, transport::Tag tag, Deadline deadline);
+  void run(const Schedule& schedule, Elements buffer, transport::Tag tag, Deadline deadline,
+           Reduction how = Reduction::sum);
+
+  /// The same, but after an Error the transport is still open, for who wants to tell the peers why
+  /// before they see that it is not. The caller closes it before the buffer or this goes.
+  void run_unclosed(const Schedule& schedule, Elements buffer, transport::Tag tag,
+                    Deadline deadline, Reduction how = Reduction::sum);
 
  private:
   class StepRunner;

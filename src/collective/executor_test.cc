@@ -142,6 +142,21 @@ TEST(Executor, APeerThatLeavesMidwayFailsEveryoneWithItsName) {
   EXPECT_TRUE(leaver_named);
 }
 
+TEST(Executor, LeavesTheTransportOpenForWhoHasSomethingToTell) {
+  const auto ends = transport::make_inproc_group(3);
+  Executor executor(*ends[0]);
+  std::vector<float> buffer(32, 1);
+  ends[1]->close();
+  EXPECT_THROW(executor.run_unclosed(direct_all_reduce(0, 3, 32), buffer, 7, soon()), Error);
+  std::vector<std::byte> word(1);
+  const auto taken = ends[2]->irecv(0, 8, word);
+  const auto told = ends[0]->isend(2, 8, word);
+  ends[0]->wait(*told, soon());
+  ends[2]->wait(*taken, soon());
+  EXPECT_THROW(executor.run(direct_all_reduce(0, 3, 32), buffer, 7, soon()), Error);
+  EXPECT_THROW(ends[0]->isend(2, 8, word), Error) << "run() closes it";
+}
+
 TEST(Executor, ASilentPeerIsATimeoutThatSaysWhereItHappened) {
   const auto ends = transport::make_inproc_group(2);
   Executor executor(*ends[0]);

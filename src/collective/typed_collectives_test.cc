@@ -167,6 +167,29 @@ TEST(TypedCollectives, WholeNumbersBeginAgainAtTheirEnd) {
   });
 }
 
+TEST(TypedCollectives, EveryAlgorithmMakesEveryReduction) {
+  const auto reduced = [](const std::string& algorithm, Reduction how, int world) {
+    std::vector<std::int32_t> result;
+    run_ranks(world, [&](transport::Transport& transport) {
+      std::vector<std::int32_t> values(100, transport.rank() + 2);
+      const std::vector<int> hosts(static_cast<std::size_t>(world), 0);
+      Executor(transport).run(
+          all_reduce_schedule(algorithm, transport.rank(), hosts, values.size()),
+          {std::as_writable_bytes(std::span(values)), ElementType::i32}, 1,
+          Deadline::in_seconds(60), how);
+      EXPECT_EQ(std::ranges::count(values, values.front()), 100);
+      if (transport.rank() == world - 1) result = values;
+    });
+    return result.front();
+  };
+  for (const std::string& algorithm : all_reduce_algorithms()) {
+    EXPECT_EQ(reduced(algorithm, Reduction::sum, 3), 9) << algorithm;
+    EXPECT_EQ(reduced(algorithm, Reduction::product, 3), 24) << algorithm;
+    EXPECT_EQ(reduced(algorithm, Reduction::min, 3), 2) << algorithm;
+    EXPECT_EQ(reduced(algorithm, Reduction::max, 3), 4) << algorithm;
+  }
+}
+
 TEST(TypedCollectives, BytesAreNotSummed) {
   static_assert(!std::constructible_from<Numbers, std::vector<std::byte>&>);
   static_assert(!std::constructible_from<Elements, std::vector<std::uint16_t>&>);

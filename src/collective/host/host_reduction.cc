@@ -75,6 +75,7 @@ bool HostBarrier::has_left(int peer) const {
 // First whether a rank is gone, then whether it had arrived: the last thing it did may have been to
 // arrive.
 void HostBarrier::look_for_the_lost(const char* doing) {
+  if (has_left(rank_)) give_up(ErrorCode::cancelled, rank_, doing);
   for (int rank = 0; rank < static_cast<int>(lines_.size()); ++rank) {
     if (has_left(rank) && !has_arrived(rank)) give_up(ErrorCode::peer_lost, rank, doing);
   }
@@ -101,6 +102,8 @@ void HostBarrier::give_up(ErrorCode code, int peer, const char* doing) {
   failure_ = code == ErrorCode::timeout
                  ? fmt::format("rank {} did not come to the {} in time (missing: rank {})", peer,
                                doing, missing)
+             : peer == rank_
+                 ? fmt::format("this rank has left, and waits no longer in the {}", doing)
                  : fmt::format("rank {} is gone; it was awaited in the {}", peer, doing);
   throw Error(code, failure_).about_rank(peer);
 }

@@ -38,7 +38,8 @@ class HostBarrier {
   /// every call throws Error(peer_lost).
   void arrive_and_wait(Deadline deadline, const char* doing);
 
-  /// Tells the others that this rank will not come again: their waits end with Error(peer_lost).
+  /// Tells the others that this rank will not come again: their waits end with Error(peer_lost), and
+  /// its own, in another thread, with Error(cancelled).
   void leave() noexcept;
 
  private:

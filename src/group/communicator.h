@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cohort/error.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "group/array.h"
+#include "group/board.h"
+#include "group/fabric.h"
+#include "group/membership.h"
+#include "group/point_to_point.h"
+#include "group/wait_watch.h"
+#include "group/work_queue.h"
+
+namespace cohort::group {
+
+struct CommunicatorOptions {
+  /// For how long a call waits for ranks that live and are not stuck.
+  Timeout timeout = std::chrono::minutes(10);
+  /// How long a wait lasts at first before this rank tells the others of it.
+  Duration patience = std::chrono::seconds(1);
+  int cores = 1;  ///< That the ranks of this host share, counted before pinning.
+};
+
+/// The collectives of a group of ranks on users' tensors, and messages between two of them.
+///
+/// All ranks make the same collectives in the same order. Every call is compared first: its number,
+/// operation, type and shapes (group/call.h); where ranks call different things, all of them get the
+/// same Error(invalid), which names ranks and calls. A send and its receive are compared with each
+/// other. Where one rank is in a collective and another in a send or receive, both wait for a call
+/// that is never made; that is found out soon (group/wait_watch.h). A rank that has died or left is
+/// an Error(peer_lost) about it. After any of these the group is over: every later call throws the
+/// same, on every rank. A call whose arguments are wrong by themselves throws Error(invalid) before
+/// it says anything to anybody, and may be made again.
+///
+/// start_…() returns at once: collectives then go on in a thread of their own, in the order of the
+/// calls, and later ones wait for their turn. Who leaves before what it started is done breaks it
+/// off. One thread at a time uses a group and what it started.
+class Communicator {
+ public:
+  /// All ranks make theirs at the same time.
+  Communicator(Membership membership, const CommunicatorOptions& options);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return membership_.engine->rank(); }
+  int world() const { return membership_.engine->world(); }
+  const transport::Engine& engine() const { return *membership_.engine; }
+
+  void barrier();
+  void all_reduce(std::vector<Array> arrays, const Combine& combine);
+  std::shared_ptr<Pending> start_all_reduce(std::vector<Array> arrays, const Combine& combine);
+  void broadcast(std::vector<Array> arrays, int root);
+  std::shared_ptr<Pending> start_broadcast(std::vector<Array> arrays, int root);
+
+  /// `make(rows)` makes the arrays to be filled, one for every rank with that many rows, which may
+  /// differ between ranks while the other dimensions do not.
+  using MakeParts = std::function<std::vector<Array>(std::span<const std::int64_t> rows)>;
+  void all_gather(const Array& given, const MakeParts& make);
+
+  /// `given` has world() times as many rows as `out`, which becomes the reduction of everybody's
+  /// part for this rank. They do not overlap.
+  void reduce_scatter(const Array& given, const Array& out, const Combine& combine);
+  /// Both have the same shape, whose rows are cut into world() equal parts: part r of `taken`
+  /// becomes rank r's part for this rank. They do not overlap.
+  void all_to_all(const Array& given, const Array& taken);
+
+  /// A send is done when its receive has been called and the bytes may be used again.
+  void send(const Array& array, int peer);
+  void receive(const Array& array, int peer);
+  std::shared_ptr<Pending> start_send(const Array& array, int peer);
+  std::shared_ptr<Pending> start_receive(const Array& array, int peer);
+
+  /// All ranks call it. Those with the same color become a group, in the order of their keys, and of
+  /// their ranks where these are equal. Null for who gives no color.
+  std::shared_ptr<Communicator> split(std::optional<int> color, int key);
+
+  /// For what was started here; see Pending::wait.
+  void wait(Pending& pending, std::optional<Deadline> deadline = std::nullopt);
+
+ private:
+  /// What makes a call, which has its number then.
+  using Body = std::function<void(const Call& call, Deadline deadline)>;
+
+  Call broadcast_call(std::span<const Array> arrays, int root) const;
+  Body reduction(std::vector<Array> arrays);
+  Body broadcasting(std::vector<Array> arrays);
+  std::vector<int> members_of(std::span<const Call> calls) const;
+  std::shared_ptr<Pending> start_message(Operation operation, const Array& array, int peer);
+
+  void run(Call call, const Body& body);
+  std::shared_ptr<Pending> start(Call call, Body body);
+  void make(const Call& call, const Body& body);
+
+  void check_rank(int rank) const;
+  void check_usable() const;
+  void guarded(const Call& call, const std::function<void()>& body);
+  [[noreturn]] void end_with(const Error& error, const Call& call);
+  Error reason_after(const Error& error);
+  void leave() noexcept;
+
+  const Membership membership_;
+  const CommunicatorOptions options_;
+  Board board_;
+  const std::unique_ptr<Fabric> fabric_;
+  PointToPoint messages_;
+  mutable std::mutex mutex_;
+  std::optional<Error> failure_;   // Why the group is over. Guarded by mutex_.
+  std::mutex leaving_;             // Of leave() alone.
+  std::vector<std::byte> packed_;  // Of the call that is being made.
+  WaitWatch watch_;
+  WorkQueue queue_;  // Last, so that what it does ends before what that uses goes.
+};
+
+}  // namespace cohort::group
