@@ -276,7 +276,8 @@ void run_processes(const TestEngine& engine, int world, int victim, const GroupB
     if (pid == 0) {
       ::alarm(240);  // A rank that hangs fails its test instead of stopping all.
       const auto connect = [&] {
-        return std::make_unique<cluster::SocketStore>(server.endpoint(), server.pass(), soon());
+        return std::make_unique<cluster::SocketStore>(server.endpoint(), server.pass(), soon(),
+                                                      cluster::Member{.number = rank});
       };
       const auto store = connect();
       const transport::EngineOptions options{
