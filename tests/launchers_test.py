@@ -1,21 +1,22 @@
 """Ranks on one host that something else starts, by hand or mpirun: they find each other, without a port, in a folder of
 their user, train what workers of one command train, and leave nothing behind."""
 
-import glob
 import os
 import shutil
 import signal
 import unittest
 
-from support import COMMAND, CohortTest, free_port, wait_until
+from support import COMMAND, CohortTest, free_port, processes_of, unix_listeners, wait_until
 
 LONG = ("--set", "train.epochs=0", "--set", "train.steps=100000000", "--set", "log.every_steps=1",
         "--set", "log.tensorboard=false")
 
 
-def shared_folders():
-    """What ranks of this user have open, or were killed with."""
-    return set(glob.glob(f"/tmp/cohort-user-{os.geteuid()}/shared-*"))
+def folder_of(ranks):
+    """In which they listen."""
+    folders = {os.path.dirname(path) for rank in ranks for path in unix_listeners(processes_of(rank.pid))}
+    assert len(folders) == 1, folders
+    return folders.pop()
 
 
 class LaunchersTest(CohortTest):
@@ -36,15 +37,12 @@ class LaunchersTest(CohortTest):
         return self.model("one")
 
     def start_long_run(self, run, **more):
-        before = shared_folders()
         ranks = [self.start_rank(rank, *LONG, run=run, **more) for rank in (1, 0)]
         metrics = self.folder / run / "metrics.jsonl"
         wait_until(lambda: any(rank.poll() is not None for rank in ranks) or
                    metrics.exists() and metrics.read_text().count("\n") > 3, "the ranks train")
         self.assertEqual([rank.poll() for rank in ranks], [None, None], "the run ended early")
-        folders = shared_folders() - before
-        self.assertEqual(len(folders), 1)
-        return ranks, folders.pop()
+        return ranks, folder_of(ranks)
 
     def stop(self, ranks):
         for rank in ranks:
@@ -53,11 +51,9 @@ class LaunchersTest(CohortTest):
             self.assert_ends(rank, 138)
 
     def test_ranks_by_hand_train_what_one_command_trains(self):
-        before = shared_folders()
         for rank in [self.start_rank(rank) for rank in (1, 0)]:
             self.assert_ends(rank, 0)
         self.assertEqual(self.model("run"), self.model_of_one_command())
-        self.assertLessEqual(shared_folders(), before, "the folder of the run goes with its last rank")
 
     def test_ranks_of_mpirun_need_no_address(self):
         self.assertTrue(shutil.which("mpirun"), "the set-up of the tests installs Open MPI")
@@ -73,7 +69,7 @@ class LaunchersTest(CohortTest):
         self.assertIn("another process listens there", refused)
         self.assertTrue(os.path.exists(folder), "the first run's")
         self.stop(first)
-        self.assertFalse(os.path.exists(folder))
+        self.assertFalse(os.path.exists(folder), "the folder of the run goes with its last rank")
 
     def test_what_killed_ranks_leave_is_removed_by_the_next_run(self):
         ranks, folder = self.start_long_run("killed")

@@ -13,39 +13,10 @@ import subprocess
 import unittest
 
 import read_safetensors
-from support import COMMAND, LIMIT, CohortTest, children_of, is_running, wait_until
+from support import (COMMAND, LIMIT, CohortTest, children_of, inodes_of, is_running, processes_of, unix_listeners,
+                     wait_until)
 
 NOBODY = 65534
-
-
-def processes_of(command):
-    """The command, its launcher, and all their children."""
-    found = [command]
-    for pid in found:
-        found += children_of(pid)
-    return found
-
-
-def inodes_of(pids):
-    found = set()
-    for pid in pids:
-        try:
-            for name in os.listdir(f"/proc/{pid}/fd"):
-                target = os.readlink(f"/proc/{pid}/fd/{name}")
-                if target.startswith("socket:["):
-                    found.add(target[8:-1])
-        except OSError:
-            pass
-    return found
-
-
-def unix_listeners(pids):
-    """Paths (abstract ones begin with @) of unix sockets on which the processes listen."""
-    inodes = inodes_of(pids)
-    listening = 0x10000  # __SO_ACCEPTCON
-    with open("/proc/net/unix") as table:
-        rows = [line.split() for line in table.read().splitlines()[1:]]
-    return sorted({row[7] for row in rows if len(row) > 7 and row[6] in inodes and int(row[3], 16) & listening})
 
 
 def tcp_listeners(pids):

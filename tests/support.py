@@ -40,9 +40,9 @@ workers = 2
 
 def environment(**more):
     """This process's environment without what would place it in somebody else's run."""
-    names = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "COHORT_SECRET_FILE",
-             "COHORT_INSECURE"}
-    return {k: v for k, v in os.environ.items() if k not in names} | more
+    names = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "COHORT_SECRET_FILE", "COHORT_INSECURE", "COHORT_ADDRESS",
+             "TORCHELASTIC_", "OMPI_", "PMIX_", "PMI_", "MPI_", "SLURM_")
+    return {k: v for k, v in os.environ.items() if not k.startswith(names)} | more
 
 
 def free_port():
@@ -80,6 +80,36 @@ def children_of(pid):
 def tasks_of(command):
     """Workers and servers of the run that the process `command` has started: its launcher's children."""
     return [task for launcher in children_of(command) for task in children_of(launcher)]
+
+
+def processes_of(command):
+    """The command, its launcher, and all their children."""
+    found = [command]
+    for pid in found:
+        found += children_of(pid)
+    return found
+
+
+def inodes_of(pids):
+    found = set()
+    for pid in pids:
+        try:
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                target = os.readlink(f"/proc/{pid}/fd/{name}")
+                if target.startswith("socket:["):
+                    found.add(target[8:-1])
+        except OSError:
+            pass
+    return found
+
+
+def unix_listeners(pids):
+    """Paths (abstract ones begin with @) of unix sockets on which the processes listen."""
+    inodes = inodes_of(pids)
+    listening = 0x10000  # __SO_ACCEPTCON
+    with open("/proc/net/unix") as table:
+        rows = [line.split() for line in table.read().splitlines()[1:]]
+    return sorted({row[7] for row in rows if len(row) > 7 and row[6] in inodes and int(row[3], 16) & listening})
 
 
 def wait_until(condition, what):

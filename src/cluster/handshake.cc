@@ -119,7 +119,7 @@ void prove(const UniqueFd& socket, const Connecting& connecting, const std::stri
 UniqueFd meet(const Meeting& meeting, const std::function<UniqueFd()>& connect, Deadline deadline) {
   constexpr Duration kPatience = std::chrono::seconds(10);
   constexpr Duration kPause = std::chrono::milliseconds(5);
-  const Deadline last_try = Deadline::in(std::min(deadline.remaining(), kPatience));
+  std::optional<Deadline> last_try;  // Once it was dropped: waiting at the door costs nothing.
   while (true) {
     UniqueFd socket = connect();
     try {
@@ -127,7 +127,9 @@ UniqueFd meet(const Meeting& meeting, const std::function<UniqueFd()>& connect, 
             deadline);
       return socket;
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::peer_lost || last_try.passed()) throw;
+      if (error.code() != ErrorCode::peer_lost) throw;
+      if (!last_try) last_try = Deadline::in(std::min(deadline.remaining(), kPatience));
+      if (last_try->passed()) throw;
     }
     std::this_thread::sleep_for(kPause);
   }

@@ -107,7 +107,7 @@ struct Meeting {
 
 /// Connects by `connect`, which throws where it cannot, and proves. A door in a crowd may drop who
 /// is not quick enough; so where the other end closes the connection before it has answered, it tries
-/// again, for ten seconds or until the deadline. Throws as prove() and connect().
+/// again, for ten seconds from then on or until the deadline. Throws as prove() and connect().
 UniqueFd meet(const Meeting& meeting, const std::function<UniqueFd()>& connect, Deadline deadline);
 
 }  // namespace cohort::cluster

@@ -95,13 +95,17 @@ bool all_are_here(const os::GetVariable& get, const Launcher& launcher,
                   const LaunchEnvironment& place) {
   if (place.world == 1) return true;
   if (is_set(get, launcher.local_world)) return place.local_world == place.world;
-  return launcher.world == std::string_view("SLURM_STEP_NUM_TASKS") &&
-         text_of(get, "SLURM_STEP_NUM_NODES") == "1";
+  // srun may speak as MPICH does, too (--mpi=pmi2).
+  return text_of(get, "SLURM_STEP_NUM_NODES") == "1" &&
+         text_of(get, "SLURM_STEP_NUM_TASKS") == text_of(get, launcher.world);
 }
 
 void read_address(const std::string& text, LaunchEnvironment& place) {
   const auto colon = text.rfind(':');
   place.master_host = text.substr(0, colon);
+  if (place.master_host.starts_with('[') && place.master_host.ends_with(']')) {
+    place.master_host = place.master_host.substr(1, place.master_host.size() - 2);
+  }
   if (colon == std::string::npos || place.master_host.empty()) {
     fail(ErrorCode::invalid, "COHORT_ADDRESS={} is not host:port, of the host of rank 0",
          excerpt(text));
@@ -143,7 +147,8 @@ std::optional<LaunchEnvironment> launch_environment(const os::GetVariable& get) 
   place.local_world = number_or(get, launcher->local_world, 1, place.local_rank + 1);
   check_places(place, *launcher);
   read_meeting_point(get, *launcher, place);
-  place.agent_store = text_of(get, "TORCHELASTIC_USE_AGENT_STORE") == "True";
+  place.agent_store = launcher == &kTorchrun && !is_set(get, "COHORT_ADDRESS") &&
+                      text_of(get, "TORCHELASTIC_USE_AGENT_STORE") == "True";
   place.incarnation = text_of(get, launcher->run) + "/" + text_of(get, launcher->restart);
   place.secret_file = text_of(get, "COHORT_SECRET_FILE");
   place.insecure = text_of(get, "COHORT_INSECURE") == "1";

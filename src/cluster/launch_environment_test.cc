@@ -178,6 +178,27 @@ TEST(LaunchEnvironment, MpichNamesNoRunAndNeedsAnAddress) {
   EXPECT_TRUE(read(mpich)->one_host);
 }
 
+TEST(LaunchEnvironment, SrunMaySpeakAsMpichDoes) {
+  Variables srun = {{"SLURM_PROCID", "1"},
+                    {"SLURM_STEP_NUM_TASKS", "2"},
+                    {"SLURM_STEP_NUM_NODES", "1"},
+                    {"PMI_RANK", "1"},
+                    {"PMI_SIZE", "2"},
+                    {"PMI_JOBID", "77.0"}};
+  EXPECT_TRUE(read(srun)->one_host);
+  srun["SLURM_STEP_NUM_TASKS"] = "1";  // mpiexec within a step of one task.
+  EXPECT_THAT(complaint(srun), ::testing::HasSubstr("COHORT_ADDRESS"));
+}
+
+TEST(LaunchEnvironment, AnAddressGivenIsNotLookedForInTorchrunsStore) {
+  Variables torchrun = by_hand_but("TORCHELASTIC_USE_AGENT_STORE", "True");
+  EXPECT_TRUE(read(torchrun)->agent_store);
+  torchrun["COHORT_ADDRESS"] = "[::1]:29500";
+  EXPECT_FALSE(read(torchrun)->agent_store);
+  EXPECT_EQ(read(torchrun)->master_host, "::1");
+  EXPECT_TRUE(read(torchrun)->one_host);
+}
+
 TEST(LaunchEnvironment, TheInnerLauncherCounts) {
   Variables both = kMpirun;
   for (const auto& [name, value] : kByHand) both[name] = value;

@@ -109,7 +109,9 @@ void StoreServer::receive_from(Client& client) {
       client.gone = count == 0 || (errno != EAGAIN && errno != EINTR);
       return;
     }
-    while (auto request = decode_store_message(client.incoming)) {
+    while (!client.gone) {
+      auto request = decode_store_message(client.incoming);
+      if (!request) break;
       handle(client, std::move(*request));
     }
     if (client.descriptors.size() > kMaxLooseDescriptors) {
@@ -143,8 +145,8 @@ void StoreServer::handle(Client& client, StoreMessage request) {
     reply.kind = StoreMessage::Kind::refused;
     reply.value = error.what();
   }
+  answer_waiting(request.key);  // First: what is set is set, whatever becomes of who has set it.
   answer(client, reply);
-  answer_waiting(request.key);
 }
 
 std::string StoreServer::apply(Client& client, const StoreMessage& request) {
@@ -192,7 +194,7 @@ void StoreServer::take_given(Client& client, const StoreMessage& request) {
 void StoreServer::answer(Client& client, const StoreMessage& message, UniqueFd descriptor) {
   // Before memory is taken for it: one read may bring hundreds of requests.
   if (client.unread + message.value.size() > kMaxUnreadAnswers) {
-    fail(ErrorCode::invalid, "It asks without reading the answers.");
+    return drop(client, "it asks without reading the answers");
   }
   client.outgoing.push_back({encode_store_message(message), std::move(descriptor)});
   client.unread += client.outgoing.back().bytes.size();

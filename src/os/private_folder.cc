@@ -20,10 +20,13 @@ constexpr const char* kOwn = "cohort-live-";  // New ones; of no other folder th
 constexpr const char* kShared = "shared-";    // In the user's folder.
 
 /// A folder that is ours alone: no link, of our user, closed to all others.
+bool is_private(const struct stat& status) {
+  return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 077) == 0;
+}
+
 bool is_private(const std::string& path) {
   struct stat status {};
-  return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         status.st_uid == ::geteuid() && (status.st_mode & 077) == 0;
+  return ::lstat(path.c_str(), &status) == 0 && is_private(status);
 }
 
 UniqueFd open_folder(const std::string& path) {
@@ -97,10 +100,8 @@ void make_private_folder(const std::string& path) {
   struct stat status {};
   while (::mkdir(path.c_str(), 0700) != 0) {
     if (errno != EEXIST) fail_errno("Cannot make " + path);
-    // Somebody may be removing it, as a leftover.
-    if (::lstat(path.c_str(), &status) == 0) break;
-  }
-  if (!is_private(path) && ::lstat(path.c_str(), &status) == 0) {
+    if (::lstat(path.c_str(), &status) != 0) continue;  // Somebody removes it, as a leftover.
+    if (is_private(status)) return;
     fail(ErrorCode::io,
          "{} should be a folder of yours that nobody else can enter (mode 0700), and is not; "
          "remove it, or have it removed.",

@@ -332,21 +332,25 @@ template <class Call>
 std::unique_ptr<RpcClient::Pending> begin_call(std::shared_ptr<ClientConnection> connection,
                                                const MessageParts& parts, Deadline deadline,
                                                std::size_t reply_limit) {
-  ClientConnection::Stub stub;
+  std::shared_ptr<Call> call;
   try {
-    stub = connection->connected(deadline);
+    ClientConnection::Stub stub = connection->connected(deadline);
+    call = std::make_shared<Call>(std::move(connection), std::move(stub), parts, reply_limit);
   } catch (const Error& error) {
     return std::make_unique<FailedCall>(error);
+  } catch (const std::bad_alloc&) {
+    return std::make_unique<FailedCall>(
+        Error(ErrorCode::no_space, "there is no memory left to send a message"));
   }
-  auto call = std::make_shared<Call>(std::move(connection), std::move(stub), parts, reply_limit);
   call->begin(call, deadline);
   return std::make_unique<PendingCall<Call>>(std::move(call));
 }
 
-/// What the client takes of any reply, or of this one, where more is known to come.
+/// What the client takes of any reply, or of this one, where more is known to come: twice as much,
+/// since a codec's message may be a little longer than the floats.
 std::size_t limit_of_reply(const RpcOptions& options, std::size_t reply_bytes) {
   if (reply_bytes == kReplyOfAnySize) return options.max_message_bytes;
-  return std::max(options.max_message_bytes, reply_bytes);
+  return std::max(options.max_message_bytes, 2 * reply_bytes);
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ class MemoryDoor::Guest : public Visit {
       send(write_error(reply_half(), no_memory()));
     }
     if (!request) return;
+    if (leaves(*request)) return leave(*request);
     const int before = at_desk_++;
     try {
       desk_.take(std::move(*request), *this);
@@ -123,8 +124,18 @@ class MemoryDoor::Guest : public Visit {
     return request.kind == RequestKind::leave || request.kind == RequestKind::step_out;
   }
 
-  /// The next request for the desk; nothing where it is about leaving, which is answered here.
-  std::optional<Request> next_for_desk() {
+  void leave(const Request& request) {
+    try {
+      desk_.leave(worker_, work_left_by(request.kind));
+    } catch (const Error& error) {
+      return send(write_error(reply_half(), error));
+    }
+    begin_reply(reply_half(), {}, 0, 0);
+    send(kReplyHeadBytes);
+  }
+
+  /// The next request, with all that the desk needs to know of it.
+  Request next_for_desk() {
     Request request = next_request();
     const RequestHeader& header = request.header;
     pulls_ = header.pull;
@@ -134,13 +145,7 @@ class MemoryDoor::Guest : public Visit {
       fail(ErrorCode::invalid, "worker {} speaks as worker {}", worker_, header.worker);
     }
     desk_.check_generation(header);
-    if (leaves(request)) {
-      desk_.leave(header.worker, work_left_by(request.kind));
-      begin_reply(reply_half(), {}, 0, 0);
-      send(kReplyHeadBytes);
-      return std::nullopt;
-    }
-    complete(request);
+    if (!leaves(request)) complete(request);
     return request;
   }
 

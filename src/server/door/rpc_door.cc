@@ -204,9 +204,10 @@ void RpcDoor::take_all() {
   for (auto& call : calls) take(std::move(call));
 }
 
-/// On the desk's thread. Whatever is wrong with a call is its answer. A request that is at the desk
-/// is not a call any more: what is thrown from there ends the server.
+/// On the desk's thread. Whatever is wrong with a call is its answer. But where there is no memory left
+/// while the desk is at work nobody knows what was done already, and the server ends.
 void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
+  bool at_desk = false;
   try {
     Request request = read_request(call->request());
     const int worker = request.header.worker;
@@ -224,6 +225,7 @@ void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
       case RequestKind::leave:
       case RequestKind::step_out:
         model_copies_[static_cast<std::size_t>(worker)].reset();
+        at_desk = true;
         desk_.leave(worker, work_left_by(request.kind));
         return reply_with(*call, {});
       case RequestKind::look:
@@ -238,14 +240,17 @@ void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
         return take_recall(*call, request);
       case RequestKind::initialise:
       case RequestKind::give_part:
+        at_desk = request.kind == RequestKind::give_part;
         take_first_model(*call, request);
         if (!desk_.has_model()) return;
         allow_messages_of_model();
+        at_desk = true;
         for (auto& early : std::exchange(early_, {})) take(std::move(early));
         return;
       case RequestKind::replica:  // See put().
         fail(ErrorCode::corrupt, "a copy of a shard cannot be read");
       case RequestKind::lost_worker:
+        at_desk = true;
         return take_loss(*call, worker);
       case RequestKind::exchange:
         if (desk_.has_model()) return take_exchange(std::move(call), std::move(request));
@@ -255,7 +260,7 @@ void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
   } catch (const Error& error) {
     if (call) call->fail(error);
   } catch (const std::bad_alloc&) {
-    if (!call) throw;
+    if (!call || at_desk) throw;
     call->fail(no_memory());
   }
 }
@@ -383,7 +388,11 @@ void RpcDoor::take_exchange(std::unique_ptr<rpc::RpcCall> call, Request&& reques
   } catch (const std::bad_alloc&) {
     return last->refuse(no_memory());
   }
-  desk_.take(std::move(request), *last);
+  try {
+    desk_.take(std::move(request), *last);
+  } catch (const Error& error) {
+    if (!last->is_answered()) last->refuse(error);
+  }
 }
 
 /// Says where the floats are: what was pushed is in the message, what is pulled stays with the

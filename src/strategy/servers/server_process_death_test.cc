@@ -145,7 +145,7 @@ class BrokenRun {
   void serve(int server, std::int64_t generation, const cluster::StoreServer& meeting) {
     if (generation == 1 && server == killing_.server) set_failpoints(killing_.failpoint);
     cluster::SocketStore store(meeting.endpoint(), meeting.pass(), Deadline::in_seconds(60),
-                               server::server_member(server, 0));
+                               {cluster::Member::Role::server, server});
     cluster::PrefixStore view(store, fmt::format("e{}/", generation));
     server::run_server(house_.options(server, group(generation)), view);
   }

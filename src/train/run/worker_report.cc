@@ -7,7 +7,7 @@
 namespace cohort::training {
 namespace {
 
-constexpr std::int64_t kMostCounted = std::int64_t{1} << 50;
+constexpr std::int64_t kMostCounted = std::int64_t{1} << 52;  // A thousand of them can be summed.
 
 std::int64_t count_in(const JsonFields& fields, const char* key) {
   return fields.integer(key, 0, kMostCounted);
