@@ -28,27 +28,42 @@ void with_ranks(int world, const std::function<void(HostExchange&)>& body) {
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < world; ++rank) {
     threads.emplace_back([&, rank] {
-      HostExchange exchange(rank, world, memory.bytes(), {}, os::WaitPolicy::for_ranks(world));
-      body(exchange);
+      try {
+        HostExchange exchange(rank, world, memory.bytes(), {}, os::WaitPolicy::for_ranks(world));
+        body(exchange);
+      } catch (const Error& error) {
+        ADD_FAILURE() << "rank " << rank << ": " << error.what();
+      }
     });
   }
 }
 
+float given_value(int rank, std::size_t i) {
+  return static_cast<float>((i * 31 + static_cast<std::size_t>(rank) * 7) % 1013);
+}
+
 std::vector<float> floats_of(int rank, std::size_t size) {
   std::vector<float> all(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    all[i] = static_cast<float>((i * 31 + static_cast<std::size_t>(rank) * 7) % 1013);
-  }
+  for (std::size_t i = 0; i < size; ++i) all[i] = given_value(rank, i);
   return all;
 }
 
-std::vector<float> sum_of_all(int world, std::size_t size) {
-  std::vector<float> sum(size);
-  for (int rank = 0; rank < world; ++rank) {
-    const auto each = floats_of(rank, size);
-    for (std::size_t i = 0; i < size; ++i) sum[i] += each[i];
+/// Whether these are the sums over all ranks of what stands at `begin` and behind it.
+bool are_sums(std::span<const float> values, int world, std::size_t begin) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    float sum = 0;
+    for (int rank = 0; rank < world; ++rank) sum += given_value(rank, begin + i);
+    if (values[i] != sum) return false;
   }
-  return sum;
+  return true;
+}
+
+/// Whether these are what the rank has at `begin` and behind it.
+bool are_values(std::span<const float> values, int rank, std::size_t begin) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != given_value(rank, begin + i)) return false;
+  }
+  return true;
 }
 
 bool consists_of(std::span<const std::byte> bytes, int value) {
@@ -57,7 +72,7 @@ bool consists_of(std::span<const std::byte> bytes, int value) {
 
 /// None, one, around a piece, several pieces.
 std::vector<std::size_t> sizes() {
-  return {0, 1, 3, kPieceOfFloats - 1, kPieceOfFloats, kPieceOfFloats + 1, 3 * kPieceOfFloats + 5};
+  return {0, 1, 3, kPieceOfFloats - 1, kPieceOfFloats, kPieceOfFloats + 1, 2 * kPieceOfFloats + 5};
 }
 
 class HostExchangeWorlds : public ::testing::TestWithParam<int> {};
@@ -67,7 +82,7 @@ TEST_P(HostExchangeWorlds, AllReduces) {
     for (const std::size_t size : sizes()) {
       auto values = floats_of(exchange.rank(), size);
       exchange.all_reduce(values, Reduction::sum, 1, exchange_deadline());
-      ASSERT_TRUE(values == sum_of_all(exchange.world(), size)) << size;
+      ASSERT_TRUE(are_sums(values, exchange.world(), 0)) << size;
     }
   });
 }
@@ -88,9 +103,8 @@ TEST_P(HostExchangeWorlds, ReduceScatters) {
       auto given = floats_of(exchange.rank(), world * size);
       std::vector<float> out(size);
       exchange.reduce_scatter(given, out, Reduction::sum, 1, exchange_deadline());
-      const auto all = sum_of_all(exchange.world(), world * size);
-      ASSERT_TRUE(std::ranges::equal(out, std::span(all).subspan(rank * size, size))) << size;
-      ASSERT_TRUE(given == floats_of(exchange.rank(), world * size)) << "what was given stays";
+      ASSERT_TRUE(are_sums(out, exchange.world(), rank * size)) << size;
+      ASSERT_TRUE(are_values(given, exchange.rank(), 0)) << "what was given stays";
     }
   });
 }
@@ -101,7 +115,7 @@ TEST_P(HostExchangeWorlds, BroadcastsFromEveryRank) {
       for (int root = 0; root < exchange.world(); ++root) {
         auto values = floats_of(exchange.rank(), size);
         exchange.broadcast(std::as_writable_bytes(std::span(values)), root, exchange_deadline());
-        ASSERT_TRUE(values == floats_of(root, size)) << size;
+        ASSERT_TRUE(are_values(values, root, 0)) << size;
       }
     }
   });
@@ -118,7 +132,7 @@ TEST_P(HostExchangeWorlds, GathersPartsOfAnySize) {
       for (auto& part : parts) taken.push_back(std::as_writable_bytes(std::span(part)));
       exchange.all_gather(std::as_bytes(std::span(given)), taken, exchange_deadline());
       for (int rank = 0; rank < exchange.world(); ++rank) {
-        ASSERT_TRUE(parts[static_cast<std::size_t>(rank)] == floats_of(rank, size_of_rank(rank)));
+        ASSERT_TRUE(are_values(parts[static_cast<std::size_t>(rank)], rank, 0));
       }
     }
   });
@@ -133,10 +147,9 @@ TEST_P(HostExchangeWorlds, ExchangesParts) {
       exchange.all_to_all(std::as_bytes(std::span(given)), std::as_writable_bytes(std::span(taken)),
                           exchange_deadline());
       for (std::size_t from = 0; from < world; ++from) {
-        const auto theirs = floats_of(static_cast<int>(from), world * size);
         const auto mine = static_cast<std::size_t>(exchange.rank()) * size;
-        ASSERT_TRUE(std::ranges::equal(std::span(taken).subspan(from * size, size),
-                                       std::span(theirs).subspan(mine, size)));
+        ASSERT_TRUE(
+            are_values(std::span(taken).subspan(from * size, size), static_cast<int>(from), mine));
       }
     }
   });
@@ -146,7 +159,7 @@ TEST_P(HostExchangeWorlds, ExchangesParts) {
 // reads.
 TEST_P(HostExchangeWorlds, ShowsRecordsAndContentToAll) {
   with_ranks(GetParam(), [](HostExchange& exchange) {
-    for (int round = 0; round < 200; ++round) {
+    for (int round = 0; round < 60; ++round) {
       const std::vector<std::byte> record(HostExchange::kRecordBytes,
                                           static_cast<std::byte>(round + exchange.rank()));
       const std::vector<std::byte> content(HostExchange::kSmallBytes,
