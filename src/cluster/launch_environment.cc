@@ -136,6 +136,20 @@ void read_meeting_point(const os::GetVariable& get, const Launcher& launcher,
 
 }  // namespace
 
+std::vector<const char*> launch_variables() {
+  std::vector<const char*> names = {"MASTER_ADDR",          "MASTER_PORT",
+                                    "COHORT_ADDRESS",       "COHORT_SECRET_FILE",
+                                    "COHORT_INSECURE",      "TORCHELASTIC_USE_AGENT_STORE",
+                                    "SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_TASKS"};
+  for (const Launcher& launcher : kLaunchers) {
+    for (const char* name : {launcher.rank, launcher.world, launcher.local_rank,
+                             launcher.local_world, launcher.run, launcher.restart}) {
+      if (*name != '\0') names.push_back(name);
+    }
+  }
+  return names;
+}
+
 std::optional<LaunchEnvironment> launch_environment(const os::GetVariable& get) {
   const Launcher* const launcher = launcher_of(get);
   if (launcher == nullptr) return std::nullopt;

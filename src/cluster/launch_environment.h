@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cluster/pass.h"
 #include "os/this_process.h"
@@ -48,6 +49,9 @@ struct LaunchEnvironment {
   std::string secret_file = {};  ///< Empty: the user's own secret of this host.
   bool insecure = false;
 };
+
+/// The names of all variables that are read.
+std::vector<const char*> launch_variables();
 
 /// Nothing where no launcher has set its variables, or one of MPI or Slurm has started this process
 /// alone: it starts the run itself. Throws Error(invalid) naming the variable where only a part is

@@ -1,15 +1,16 @@
 #include "cluster/secret.h"
 
 #include <fcntl.h>
+#define OPENSSL_SUPPRESS_DEPRECATED  // Of its plain SHA-256; see mac().
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,6 @@ namespace cohort::cluster {
 namespace {
 
 constexpr std::size_t kLongestFile = 4096;
-
-[[noreturn]] void fail_openssl() {
-  fail(ErrorCode::io, "OpenSSL cannot compute an HMAC with SHA-256.");
-}
 
 std::vector<std::byte> read_all(const UniqueFd& fd, const std::filesystem::path& file) {
   std::vector<std::byte> bytes(kLongestFile + 1);
@@ -115,26 +112,27 @@ Secret Secret::of(std::string_view name) const {
   return Secret(mac({std::as_bytes(std::span(name.data(), name.size()))}));
 }
 
+// By hand of OpenSSL's plain SHA-256, and not by its HMAC: that takes locks of the whole process, and a
+// worker that was forked while another thread had one would wait for it for ever.
 Secret::Mac Secret::mac(std::initializer_list<std::span<const std::byte>> parts) const {
-  using Free = decltype([](EVP_MAC* mac) { EVP_MAC_free(mac); });
-  using FreeContext = decltype([](EVP_MAC_CTX* context) { EVP_MAC_CTX_free(context); });
-  const std::unique_ptr<EVP_MAC, Free> hmac(EVP_MAC_fetch(nullptr, "HMAC", nullptr));
-  const std::unique_ptr<EVP_MAC_CTX, FreeContext> context(EVP_MAC_CTX_new(hmac.get()));
-  char digest[] = "SHA256";
-  const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string("digest", digest, 0),
-                                   OSSL_PARAM_construct_end()};
-  const auto* key = reinterpret_cast<const unsigned char*>(bytes_.data());
-  bool good = context && EVP_MAC_init(context.get(), key, kBytes, parameters) == 1;
-  for (const auto part : parts) {
-    good =
-        good && EVP_MAC_update(context.get(), reinterpret_cast<const unsigned char*>(part.data()),
-                               part.size()) == 1;
-  }
+  constexpr std::size_t kBlock = 64;
+  const auto begin = [this](std::byte pad) {
+    std::array<std::byte, kBlock> key{};
+    std::ranges::copy(bytes_, key.begin());
+    for (std::byte& byte : key) byte ^= pad;
+    SHA256_CTX context;
+    SHA256_Init(&context);
+    SHA256_Update(&context, key.data(), key.size());
+    return context;
+  };
   Mac mac{};
-  std::size_t size = 0;
-  good = good && EVP_MAC_final(context.get(), reinterpret_cast<unsigned char*>(mac.data()), &size,
-                               mac.size()) == 1;
-  if (!good || size != mac.size()) fail_openssl();
+  auto* const digest = reinterpret_cast<unsigned char*>(mac.data());
+  SHA256_CTX inner = begin(std::byte{0x36});
+  for (const auto part : parts) SHA256_Update(&inner, part.data(), part.size());
+  SHA256_Final(digest, &inner);
+  SHA256_CTX outer = begin(std::byte{0x5c});
+  SHA256_Update(&outer, mac.data(), mac.size());
+  SHA256_Final(digest, &outer);
   return mac;
 }
 

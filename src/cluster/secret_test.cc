@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -110,6 +111,25 @@ TEST(Secret, IsNeverTheSameAndRunsOfOneUserDiffer) {
   EXPECT_FALSE(equal(one.mac({}), Secret::draw().mac({})));
   EXPECT_TRUE(equal(one.of("a:1").mac({}), one.of("a:1").mac({})));
   EXPECT_FALSE(equal(one.of("a:1").mac({}), one.of("a:2").mac({})));
+}
+
+// Workers are forked by a launcher whose other threads prove themselves at that moment.
+TEST(SecretAfterFork, IsOfUseInAChildWhateverOtherThreadsDid) {
+  const Secret secret = Secret::draw();
+  std::jthread other([&](std::stop_token stop) {
+    while (!stop.stop_requested()) secret.mac({});
+  });
+  for (int i = 0; i < 200; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);  // Only one that hangs.
+      secret.mac({});
+      ::_exit(0);
+    }
+    int status = 1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+  }
 }
 
 }  // namespace

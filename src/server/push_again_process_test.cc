@@ -113,7 +113,7 @@ class TwoGroups {
       options.board = cluster::WorkBoard::Options{.workers = options.rules.workers,
                                                   .end_step = static_cast<std::int64_t>(kPieces)};
     }
-    cluster::PrefixStore view(store, std::to_string(generation) + "/");
+    cluster::PrefixStore view(store, std::to_string(generation) + "/", {}, members(generation));
     run_server(options, view);
   }
 
@@ -133,7 +133,7 @@ class TwoGroups {
     }
     require(lost == (scenario_.server >= 0), "the group ended otherwise");
     if (worker > scenario_.worker && scenario_.worker >= 0) --worker;
-    cluster::PrefixStore view(store, "2/", {}, survivors());
+    cluster::PrefixStore view(store, "2/", {}, members(2));
     ServerClient client(client_options(worker, 2), view);
     if (!unanswered.empty()) client.push_again(unanswered);
     meet(store, "again", worker, rules(2).workers);
@@ -150,11 +150,11 @@ class TwoGroups {
     }
   }
 
-  /// The workers of the second group, by their ranks there.
-  std::vector<int> survivors() const {
+  /// The workers of a group, by their ranks there.
+  std::vector<int> members(std::int64_t generation) const {
     std::vector<int> all(kWorkers);
     std::iota(all.begin(), all.end(), 0);
-    std::erase(all, scenario_.worker);
+    if (generation == 2) std::erase(all, scenario_.worker);
     return all;
   }
 

@@ -127,7 +127,7 @@ TEST(Box, TheOtherSideCannotMakeItReadPastItsEnd) {
   ASSERT_TRUE(one.box.put(parcel(0.5, {1, 2}), WhenFull::replace));
   line.bytes = std::uint64_t{1} << 40;
   EXPECT_THROW(one.box.put(parcel(0.5, {1, 2}), WhenFull::add), Error);
-  EXPECT_THROW(one.box.take(), Error);
+  EXPECT_TRUE(one.box.take()->message().empty()) << "which nobody can read, and all leave out";
   ASSERT_TRUE(one.box.put(parcel(0.5, {1, 2}), WhenFull::replace)) << "it is usable again";
   EXPECT_THAT(floats_of(*one.box.take()), ElementsAre(1, 2));
 }

@@ -146,7 +146,7 @@ class BrokenRun {
     if (generation == 1 && server == killing_.server) set_failpoints(killing_.failpoint);
     cluster::SocketStore store(meeting.endpoint(), meeting.pass(), Deadline::in_seconds(60),
                                {cluster::Member::Role::server, server});
-    cluster::PrefixStore view(store, fmt::format("e{}/", generation));
+    cluster::PrefixStore view(store, fmt::format("e{}/", generation), {}, members(generation));
     server::run_server(house_.options(server, group(generation)), view);
   }
 
@@ -165,13 +165,18 @@ class BrokenRun {
     if (worker == 0) tell(end);
   }
 
-  GroupEnd train(std::int64_t generation, int rank, const tensor::TrainingState* start,
-                 cluster::Store& store) {
-    GroupRun run = group(generation);
+  /// The workers of a group, by their ranks there.
+  std::vector<int> members(std::int64_t generation) const {
     std::vector<int> workers(static_cast<std::size_t>(group(1).workers));
     std::iota(workers.begin(), workers.end(), 0);
     if (generation == 2) std::erase(workers, killing_.worker);
-    cluster::PrefixStore view(store, fmt::format("e{}/", generation), {}, workers);
+    return workers;
+  }
+
+  GroupEnd train(std::int64_t generation, int rank, const tensor::TrainingState* start,
+                 cluster::Store& store) {
+    GroupRun run = group(generation);
+    cluster::PrefixStore view(store, fmt::format("e{}/", generation), {}, members(generation));
     run.starts.assign(static_cast<std::size_t>(run.workers), start);  // It looks at its own only.
     const auto engine = transport::make_engine(
         {.name = "shm", .rank = rank, .world = run.workers, .address = "127.0.0.1", .cores = 2},

@@ -2,11 +2,11 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <array>
 #include <cstdlib>
 
 #include "base/fail.h"
 #include "base/json.h"
+#include "cluster/launch_environment.h"
 #include "os/signal_watch.h"
 #include "train/loop/chief_log.h"
 #include "train/run/launcher_process.h"
@@ -21,23 +21,11 @@ using namespace std::chrono_literals;
 /// How long a wait for messages is at most, so that steps are told while there are none.
 constexpr auto kRunTick = 10ms;
 
-constexpr std::array kLaunchVariables = {"RANK",
-                                         "WORLD_SIZE",
-                                         "LOCAL_RANK",
-                                         "LOCAL_WORLD_SIZE",
-                                         "MASTER_ADDR",
-                                         "MASTER_PORT",
-                                         "TORCHELASTIC_USE_AGENT_STORE",
-                                         "TORCHELASTIC_RUN_ID",
-                                         "TORCHELASTIC_RESTART_COUNT",
-                                         "COHORT_SECRET_FILE",
-                                         "COHORT_INSECURE"};
-
 }  // namespace
 
 std::map<std::string, std::string> launch_variables() {
   std::map<std::string, std::string> found;
-  for (const char* name : kLaunchVariables) {
+  for (const char* name : cluster::launch_variables()) {
     if (const char* value = std::getenv(name)) found[name] = value;
   }
   return found;
