@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -113,13 +114,15 @@ TEST(Secret, IsNeverTheSameAndRunsOfOneUserDiffer) {
   EXPECT_FALSE(equal(one.of("a:1").mac({}), one.of("a:2").mac({})));
 }
 
-// Workers are forked by a launcher whose other threads prove themselves at that moment.
-TEST(SecretAfterFork, IsOfUseInAChildWhateverOtherThreadsDid) {
-  const Secret secret = Secret::draw();
-  std::jthread other([&](std::stop_token stop) {
-    while (!stop.stop_requested()) secret.mac({});
-  });
-  for (int i = 0; i < 200; ++i) {
+/// Whether a child that is forked while another thread makes the first MAC of its process can make one.
+bool can_prove_itself_after_fork(int delay) {
+  const pid_t process = ::fork();
+  if (process == 0) {
+    const Secret secret = Secret::draw();
+    std::thread other([&] { secret.mac({}); });
+    std::atomic<int> turns = 0;
+    while (turns.fetch_add(1) < delay) {
+    }
     const pid_t child = ::fork();
     if (child == 0) {
       ::alarm(60);  // Only one that hangs.
@@ -127,9 +130,23 @@ TEST(SecretAfterFork, IsOfUseInAChildWhateverOtherThreadsDid) {
       ::_exit(0);
     }
     int status = 1;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    ASSERT_EQ(status, 0);
+    ::waitpid(child, &status, 0);
+    ::_exit(status == 0 ? 0 : 1);  // The other thread is not waited for.
   }
+  int status = 1;
+  return ::waitpid(process, &status, 0) == process && status == 0;
+}
+
+// A launcher forks a worker that replaces another while those that live prove themselves to its store.
+TEST(SecretDeathTest, AForkedWorkerWaitsForNoOtherThreadOfItsLauncher) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // In a program that has made no MAC yet.
+  EXPECT_EXIT(
+      {
+        bool good = true;
+        for (int i = 0; i < 150 && good; ++i) good = can_prove_itself_after_fork(i % 50 * 20'000);
+        ::_exit(good ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
