@@ -91,19 +91,25 @@ TEST(NoMemoryToLetIn, DropsWhoComesAndNotWhoIsThere) {
   EXPECT_EQ(second.call({}, in_a_minute(), 0).size(), 0U) << "there is memory again";
 }
 
+static_assert(RpcOptions().max_message_bytes == std::size_t{64} << 20);
+
 TEST(MessageLimit, IsSmallUntilMoreIsKnown) {
+  constexpr RpcOptions kSmall{.max_message_bytes = 1000};
   const cluster::Pass pass = cluster::Pass::draw();
-  const Bytes large(kLeastMessageLimit + 1);
-  RpcServer server("unix", pass, [&](std::unique_ptr<RpcCall> call) {
-    call->request().empty() ? call->reply({large}) : call->reply({});
-  });
-  RpcClient client(server.address(), pass, kCaller);
+  const Bytes large(kSmall.max_message_bytes + 1);
+  RpcServer server(
+      "unix", pass,
+      [&](std::unique_ptr<RpcCall> call) {
+        call->request().empty() ? call->reply({large}) : call->reply({});
+      },
+      kSmall);
+  RpcClient client(server.address(), pass, kCaller, kSmall);
   const auto refused = [&](const MessageParts& parts, std::size_t reply_bytes) {
     try {
       client.call(parts, in_a_minute(), reply_bytes);
       return false;
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("67108864 bytes are the most allowed"));
+      EXPECT_THAT(error.what(), HasSubstr("1000 bytes are the most allowed"));
       return error.code() == ErrorCode::invalid;
     }
   };
