@@ -18,6 +18,7 @@ LEVELS = {
     "cluster": 2,
     "transport": 3,
     "rpc": 3,
+    "meet": 3,
     "collective": 4,
     "tensor": 4,
     "group": 5,
@@ -31,6 +32,7 @@ LEVELS = {
     "artefact": 6,
     "strategy": 6,
     "job": 7,
+    "parallel": 8,
     "train": 8,
     "score": 9,
     "bench": 9,
@@ -40,7 +42,8 @@ LEVELS = {
 TORCH_FREE = {"base", "os", "formats", "kernel", "kinds", "cluster", "compression", "optimizer", "transport", "rpc", "collective",
               "group", "server", "gossip", "launch", "checkpoint", "events", "chaos"}
 # Public headers that bring torch with them.
-TORCH_HEADERS = {"cohort/dataset.h", "cohort/loaded_model.h", "cohort/model.h", "cohort/cohort.h"}
+TORCH_HEADERS = {"cohort/dataset.h", "cohort/loaded_model.h", "cohort/model.h", "cohort/cohort.h",
+                 "cohort/group.h", "cohort/data_parallel.h", "cohort/distributed_sampler.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 

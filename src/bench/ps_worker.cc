@@ -9,7 +9,7 @@
 #include "os/memory.h"
 #include "server/client/server_client.h"
 #include "server/door/run_server.h"
-#include "train/run/compute_threads.h"
+#include "meet/process_settings.h"
 
 namespace cohort::bench {
 namespace {
@@ -86,14 +86,14 @@ std::vector<double> time_in_processes(const Group& group, const TimingPlan& plan
   };
   for (int server = 0; server < group.servers; ++server) {
     in_child(fmt::format("process {}", server), [&] {
-      training::keep_large_blocks();  // As every process of a run does.
+      meet::keep_large_blocks();  // As every process of a run does.
       auto store = connect(Role::server, server);
       serve(group, server, store);
     });
   }
   for (int worker = 0; worker < group.workers; ++worker) {
     in_child(fmt::format("process {}", worker), [&] {
-      training::keep_large_blocks();
+      meet::keep_large_blocks();
       auto store = connect(Role::worker, worker);
       std::vector<double> own(count);
       time_calls(group, worker, plan, store, own);

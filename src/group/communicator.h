@@ -54,6 +54,12 @@ class Communicator {
   int rank() const { return membership_.engine->rank(); }
   int world() const { return membership_.engine->world(); }
   const transport::Engine& engine() const { return *membership_.engine; }
+  Duration timeout() const { return options_.timeout.usual(); }
+
+  /// Connections between the ranks, which all call it, for what they send each other in other ways.
+  std::unique_ptr<transport::Transport> connect() {
+    return membership_.engine->connect(options_.timeout.deadline());
+  }
 
   void barrier();
   void all_reduce(std::vector<Array> arrays, const Combine& combine);

@@ -10,17 +10,12 @@
 
 #include "cluster/task_name.h"
 #include "os/child_processes.h"
+#include "os/cores.h"
 
 // The processes of a run and what each of them is to do. A *task* is one worker or one server; a
 // *process* usually has one task, and in in-graph replication all tasks of the run as threads.
 
 namespace cohort::launch {
-
-/// Where a worker runs among those of its host.
-struct LocalPlace {
-  int local_rank = 0;
-  int local_workers = 1;
-};
 
 /// Which tasks a process has: one worker (by its number), one server, or all of them as threads.
 struct ProcessPlan {
@@ -31,7 +26,7 @@ struct ProcessPlan {
   std::int64_t generation = 1;   ///< The group a worker waits for first, or a server serves.
   bool remote = false;           ///< Other workers have launchers of their own.
   std::string failpoints = {};   ///< See set_failpoints.
-  LocalPlace place = {};  ///< Of the process among those of its host; found out where `remote`.
+  os::LocalPlace place = {};  ///< Of the process among those of its host; found out where `remote`.
 };
 
 /// The name of the process: that of its first worker, or of its server.

@@ -1,18 +1,12 @@
 #include "train/run/compute_threads.h"
 
-#include <dlfcn.h>
-#include <malloc.h>
-#include <sched.h>
-#include <torch/torch.h>
-
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
-#include <mutex>
-#include <vector>
 
 #include "kernel/fast_settings.h"
+#include "meet/process_settings.h"
 #include "model/make_model.h"
+#include "os/this_process.h"
 
 namespace cohort::training {
 namespace {
@@ -22,42 +16,10 @@ namespace {
 /// 1.6 million: 1.0 and 0.8; 6.5: 1.0 and 0.7; 26: 1.35 and 1.3; 51: 1.5 and 1.0; 102: 1.6 and 1.1.
 constexpr double kLeastWorkOfThread = 5e6;
 
-// OpenBLAS does not follow OpenMP's or torch's setting. It is found by name because which BLAS is
-// in use is the system's choice, not the build's.
-void set_blas_threads(int threads) {
-  using SetThreads = void (*)(int);
-  if (auto* set = reinterpret_cast<SetThreads>(::dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) {
-    set(threads);
-  }
-}
-
-std::vector<int> usable_core_numbers() {
-  cpu_set_t set;
-  std::vector<int> cores;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
-
-/// Binds the process to its part of the cores; where there are more workers than cores, to none.
-void bind_to_share(const std::vector<int>& cores, const launch::LocalPlace& place) {
-  const auto count = static_cast<int>(cores.size());
-  if (place.local_workers > count) return;
-  cpu_set_t share;
-  CPU_ZERO(&share);
-  const int begin = count * place.local_rank / place.local_workers;
-  const int end = count * (place.local_rank + 1) / place.local_workers;
-  for (int i = begin; i < end; ++i) CPU_SET(cores[static_cast<std::size_t>(i)], &share);
-  ::sched_setaffinity(0, sizeof share, &share);
-}
-
 }  // namespace
 
 void forbid_compute_threads() {
-  torch::set_num_threads(1);
-  set_blas_threads(1);
+  meet::compute_with(1);
 }
 
 std::optional<double> part_work(const Job& job, const tensor::DataSpec& spec) {
@@ -80,27 +42,13 @@ int threads_of_worker(const ClusterOptions& cluster, const ThreadChoice& choice)
   return chosen ? *chosen : threads_for(choice);
 }
 
-void set_compute_threads(const ClusterOptions& cluster, const launch::LocalPlace& place,
+void set_compute_threads(const ClusterOptions& cluster, const os::LocalPlace& place,
                          std::optional<double> part_work, bool bind) {
-  const auto cores = usable_core_numbers();
-  const int threads = threads_of_worker(cluster, {.cores = static_cast<int>(cores.size()),
+  const int threads = threads_of_worker(cluster, {.cores = os::usable_cores(),
                                                   .local_workers = place.local_workers,
                                                   .part_work = part_work});
-  if (bind && cluster.pin) bind_to_share(cores, place);
-  // LibTorch makes its thread pools anew in every process and counts threads per thread, neither of
-  // which two threads may do at once. Asking for the number fixes it for the calling thread.
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
-  torch::set_num_threads(threads);
-  torch::get_num_threads();
-  set_blas_threads(threads);
-}
-
-void keep_large_blocks() {
-  ::mallopt(M_MMAP_MAX, 0);
-  ::mallopt(M_TRIM_THRESHOLD, INT_MAX);
-  ::mallopt(M_TOP_PAD, 16 << 20);
-  ::mallopt(M_ARENA_MAX, 1);
+  if (bind && cluster.pin) os::bind_to_share(place);
+  meet::compute_with(threads);
 }
 
 }  // namespace cohort::training

@@ -4,12 +4,11 @@
 
 #include <optional>
 
-#include "launch/processes.h"
+#include "os/cores.h"
 #include "tensor/data_spec.h"
 
-// The cores, threads and memory of a process that computes. In the order of a process' life: the
-// launcher forbids threads before it forks; a worker, once forked, gets its share of the cores and
-// tells malloc to keep its blocks.
+// The cores and threads of a process that computes. In the order of a process' life: the launcher
+// forbids threads before it forks; a worker, once forked, gets its share of the cores.
 
 namespace cohort::training {
 
@@ -42,11 +41,7 @@ int threads_of_worker(const ClusterOptions& cluster, const ThreadChoice& choice)
 /// Gives this worker its share of the cores: binds the process to them (where `bind`; threads of
 /// one process share its cores) and tells BLAS and OpenMP how many threads to use. `part_work`: see
 /// ThreadChoice.
-void set_compute_threads(const ClusterOptions& cluster, const launch::LocalPlace& place,
+void set_compute_threads(const ClusterOptions& cluster, const os::LocalPlace& place,
                          std::optional<double> part_work, bool bind);
-
-/// Makes malloc keep and reuse large blocks. By default it returns each to the system and gets
-/// fresh, zeroed pages for the next, which costs a training step up to a third of its time.
-void keep_large_blocks();
 
 }  // namespace cohort::training

@@ -86,7 +86,7 @@ class LaunchedRun {
                         .part_work = part_work(job_, data_.spec),
                         .server_memories = server_memories_.spans(),
                         .server_replicas = server_memories_.replicas()};
-    Rendezvous rendezvous(environment_);
+    meet::Rendezvous rendezvous(environment_);
     control_.set_chief(plans.front().workers.front());
     launch::Progress progress(options_, control_, static_cast<int>(job_.cluster.workers));
     announce(progress);

@@ -6,19 +6,18 @@
 #include <algorithm>
 #include <cstdio>
 #include <thread>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/crc32c.h"
 #include "base/fail.h"
 #include "base/failpoint.h"
-#include "base/integers.h"
 #include "base/log.h"
 #include "cluster/host_id.h"
 #include "job/job_file.h"
 #include "launch/control/heartbeat.h"
 #include "launch/failure.h"
 #include "launch/seat.h"
-#include "os/tcp_socket.h"
+#include "meet/process_settings.h"
+#include "meet/store_of_this_host.h"
 #include "os/this_process.h"
 #include "server/door/run_server.h"
 #include "strategy/servers/server_rule.h"
@@ -31,36 +30,6 @@ namespace {
 
 /// How long the chief waits at its end for the reports of workers of other launchers.
 constexpr double kReportSeconds = 10;
-
-// torchrun's agent holds the master port with a store of its own kind. It only passes on the port
-// of ours: rank 0 gives its `own_port`, the others (0) get it.
-std::uint16_t port_through_agent(const cluster::LaunchEnvironment& environment,
-                                 std::uint16_t own_port, Deadline deadline) {
-  const std::string key = "cohort/" + environment.incarnation + "/port";
-  try {
-    c10d::TCPStoreOptions options;
-    options.port = static_cast<std::uint16_t>(environment.master_port);
-    options.isServer = false;
-    options.waitWorkers = false;
-    options.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.remaining());
-    c10d::TCPStore agent(environment.master_host, options);
-    if (own_port != 0) {
-      const std::string text = std::to_string(own_port);
-      agent.set(key, std::vector<std::uint8_t>(text.begin(), text.end()));
-      return own_port;
-    }
-    const std::vector<std::uint8_t> text = agent.get(key);
-    const auto port = parse_integer(std::string(text.begin(), text.end()), 1, 65535);
-    if (!port) fail(ErrorCode::corrupt, "what it has under {} is no port", key);
-    return static_cast<std::uint16_t>(*port);
-  } catch (const std::exception& error) {
-    fail(ErrorCode::timeout, "torchrun's store at {}:{} did not tell where rank 0 is: {}",
-         environment.master_host, environment.master_port, error.what());
-  }
-}
-
-/// The run's store on one host, in the folder of the run.
-constexpr const char* kStoreAddress = "unix:store";
 
 cluster::Member worker_member(int worker) {
   return {cluster::Member::Role::worker, worker};
@@ -120,53 +89,14 @@ void introduce(launch::TaskIdentity& task) {
   launch::put_text(task.host, cluster::host_name());
 }
 
-/// Which of the ranks that share this host this one is. Launchers started one by one do not know of
-/// each other, so the ranks find out.
-launch::LocalPlace local_place(cluster::Store& store, const launch::ProcessPlan& plan,
-                               Deadline deadline) {
-  const auto rank = static_cast<std::size_t>(plan.workers.front());
-  const auto hosts = cluster::hosts_of_ranks(store, plan.workers.front(), plan.world, deadline);
-  const auto before = std::count(hosts.begin(), hosts.begin() + plan.workers.front(), hosts[rank]);
-  const auto all = std::count(hosts.begin(), hosts.end(), hosts[rank]);
-  return {static_cast<int>(before), static_cast<int>(all)};
-}
-
-/// Over which the tasks of this host hand each other memory where the run's own store is on another
-/// one, or can be reached by other hosts: the first rank of every host serves it, in the folder of
-/// the run. Servers are on the host of rank 0, and meet there.
-class StoreOfThisHost {
- public:
-  StoreOfThisHost(cluster::Store& all, bool serves, const cluster::Member& self, Deadline deadline)
-      : all_(all) {
-    const cluster::Pass& pass = all.pass();
-    const std::string host = cluster::host_id();
-    const std::string endpoint = pass.endpoint_of(fmt::format(
-        "unix:host-{:08x}", crc32c(std::as_bytes(std::span(host.data(), host.size())))));
-    if (serves) {
-      server_.emplace(endpoint, pass);
-      server_->start();
-    }
-    client_.emplace(endpoint, pass, deadline, self);
-    joined_.emplace(all_, *client_);
-  }
-
-  cluster::Store& store() { return *joined_; }
-
- private:
-  cluster::Store& all_;
-  std::optional<cluster::StoreServer> server_;
-  std::optional<cluster::SocketStore> client_;
-  std::optional<cluster::HostStore> joined_;
-};
-
 /// A worker whose peers have launchers of their own.
 void run_among_launchers(const WorkerRun& run, const launch::ProcessPlan& plan,
                          cluster::SocketStore& everybodys, const std::function<void()>& end) {
   const int rank = plan.workers.front();
   const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
-  const launch::LocalPlace place = local_place(everybodys, plan, deadline);
+  const os::LocalPlace place = meet::local_place(everybodys, rank, plan.world, deadline);
   set_compute_threads(run.job.cluster, place, run.part_work, true);
-  std::optional<StoreOfThisHost> host;
+  std::optional<meet::StoreOfThisHost> host;
   if (!everybodys.local_address().empty()) {
     host.emplace(everybodys, place.local_rank == 0, worker_member(rank), deadline);
   }
@@ -192,7 +122,7 @@ void run_among_launchers(const WorkerRun& run, const launch::ProcessPlan& plan,
 
 /// A worker that is a process of its own.
 int run_one_worker(const WorkerRun& run, const launch::ProcessPlan& plan,
-                   const Rendezvous& rendezvous) {
+                   const meet::Rendezvous& rendezvous) {
   const int worker = plan.workers.front();
   launch::WorkerCard& card = run.control.card(worker);
   introduce(card.result.task);
@@ -262,14 +192,14 @@ void serve(const WorkerRun& run, const launch::ProcessPlan& plan, const ServerPl
 }
 
 int run_one_server(const WorkerRun& run, const launch::ProcessPlan& plan,
-                   const Rendezvous& rendezvous) {
+                   const meet::Rendezvous& rendezvous) {
   const int server = plan.servers.front();
   try {
     const cluster::Member self{cluster::Member::Role::server, server};
     const Deadline deadline = Deadline::in_seconds(run.job.cluster.timeout_seconds);
     const auto store = rendezvous.connect(self, deadline);
     const std::string address = store->local_address();
-    std::optional<StoreOfThisHost> host;
+    std::optional<meet::StoreOfThisHost> host;
     if (!address.empty()) host.emplace(*store, false, self, deadline);
     serve(run, plan,
           {.server = server,
@@ -322,45 +252,9 @@ int run_threads(const WorkerRun& run, const launch::ProcessPlan& plan) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(const std::optional<cluster::LaunchEnvironment>& environment)
-    : environment_(environment),
-      pass_(environment ? cluster::pass_of(*environment) : cluster::Pass::draw()) {
-  if (!environment) {
-    server_.emplace(pass_);
-  } else if (environment->rank == 0 && environment->one_host) {
-    server_.emplace(pass_.endpoint_of(kStoreAddress), pass_);
-  } else if (environment->rank == 0) {
-    const auto port =
-        static_cast<std::uint16_t>(environment->agent_store ? 0 : environment->master_port);
-    server_.emplace(os::host_and_port(environment->master_host, port), pass_);
-  }
-}
-
-void Rendezvous::serve() {
-  if (server_) server_->start();
-}
-
-std::string Rendezvous::endpoint(Deadline deadline) const {
-  if (!environment_) return server_->endpoint();
-  if (environment_->one_host) return pass_.endpoint_of(kStoreAddress);
-  const std::string& host = environment_->master_host;
-  std::uint16_t port = static_cast<std::uint16_t>(environment_->master_port);
-  if (environment_->agent_store) {
-    const std::string mine = server_ ? server_->endpoint() : "";
-    const auto own_port = parse_integer(mine.substr(mine.rfind(':') + 1), 1, 65535).value_or(0);
-    port = port_through_agent(*environment_, static_cast<std::uint16_t>(own_port), deadline);
-  }
-  return os::host_and_port(host, port);
-}
-
-std::unique_ptr<cluster::SocketStore> Rendezvous::connect(const cluster::Member& self,
-                                                          Deadline deadline) const {
-  return std::make_unique<cluster::SocketStore>(endpoint(deadline), pass_, deadline, self);
-}
-
 int run_process(const WorkerRun& run, const launch::ProcessPlan& plan,
-                const Rendezvous& rendezvous) {
-  keep_large_blocks();
+                const meet::Rendezvous& rendezvous) {
+  meet::keep_large_blocks();
   set_failpoints(plan.failpoints);
   if (plan.workers.empty()) return run_one_server(run, plan, rendezvous);
   if (plan.workers.size() + plan.servers.size() > 1) {

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cohort/data_parallel.h>
+
+#include <vector>
+
+#include "parallel/step_turns.h"
+
+namespace cohort::parallel {
+
+/// What the ranks' copies of a model have in common beside gradients.
+
+/// Throws Error(invalid), in the same words on all ranks, which all call it, where their tensors are
+/// not the same: how many, names, types, shapes, and whether they are trained.
+void check_same_model(const Group& group, const std::vector<NamedTensor>& parameters,
+                      const std::vector<NamedTensor>& buffers);
+
+/// The values of all ranks' tensors become those of `root`.
+void share_values(const Group& group, const std::vector<NamedTensor>& tensors, int root);
+
+/// As DataParallelOptions::Buffers says: the mean over the ranks by their weights, or the values of
+/// the lowest rank that takes part.
+void share_buffers(const Group& group, const std::vector<NamedTensor>& buffers,
+                   DataParallelOptions::Buffers how, const Weights& weights);
+
+}  // namespace cohort::parallel
