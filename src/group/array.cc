@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <numeric>
 
 #include "base/fail.h"
@@ -50,10 +51,21 @@ void check_combine(const Combine& combine, collective::ElementType type) {
   }
 }
 
+Memory plain_memory(std::size_t bytes) {
+  constexpr std::align_val_t kLine{64};
+  const std::shared_ptr<std::byte> memory(
+      static_cast<std::byte*>(::operator new(bytes, kLine)),
+      [](std::byte* begin) { ::operator delete(begin, kLine); });
+  return {{memory.get(), bytes}, memory};
+}
+
+std::size_t bytes_of_all(std::span<const Array> arrays) {
+  const auto add = [](std::size_t sum, const Array& array) { return sum + array.bytes.size(); };
+  return std::accumulate(arrays.begin(), arrays.end(), std::size_t{0}, add);
+}
+
 std::span<std::byte> pack(std::span<const Array> arrays, std::vector<std::byte>& packed) {
-  const std::size_t size =
-      std::accumulate(arrays.begin(), arrays.end(), std::size_t{0},
-                      [](std::size_t sum, const Array& array) { return sum + array.bytes.size(); });
+  const std::size_t size = bytes_of_all(arrays);
   if (packed.size() < size) packed.resize(size);
   auto place = packed.begin();
   for (const Array& array : arrays) place = std::ranges::copy(array.bytes, place).out;

@@ -24,6 +24,15 @@ struct Array {
   std::int64_t rows() const { return shape.empty() ? 1 : shape.front(); }
 };
 
+/// What an array may lie in, as long as somebody has `hold`.
+struct Memory {
+  std::span<std::byte> bytes;
+  std::shared_ptr<const void> hold = {};
+};
+
+/// Of this process alone, for any type, not set to anything.
+Memory plain_memory(std::size_t bytes);
+
 /// How elements are combined: by a reduction, or to their mean, which is their sum divided.
 struct Combine {
   collective::Reduction how = collective::Reduction::sum;
@@ -46,5 +55,17 @@ std::size_t bytes_of(collective::ElementType type, std::span<const std::int64_t>
 /// which grows to what is needed and is kept, and back.
 std::span<std::byte> pack(std::span<const Array> arrays, std::vector<std::byte>& packed);
 void unpack(std::span<const std::byte> packed, std::span<const Array> arrays);
+
+std::size_t bytes_of_all(std::span<const Array> arrays);
+
+/// Calls `body` with the elements of all arrays as if they were one: packed, but for a single one.
+template <class Body>
+void as_one(std::span<const Array> arrays, std::vector<std::byte>& packed, Body&& body) {
+  if (arrays.size() == 1) return body(arrays.front().elements());
+  const std::span<std::byte> all = pack(arrays, packed);
+  body(collective::Elements(all,
+                            arrays.empty() ? collective::ElementType::byte : arrays.front().type));
+  unpack(all, arrays);
+}
 
 }  // namespace cohort::group

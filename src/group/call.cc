@@ -9,9 +9,9 @@ namespace cohort::group {
 namespace {
 
 const char* name_of(Operation operation) {
-  constexpr const char* names[] = {"barrier",    "all_reduce",     "broadcast",
-                                   "all_gather", "reduce_scatter", "all_to_all",
-                                   "split",      "send",           "recv"};
+  constexpr const char* names[] = {"barrier",        "all_reduce", "broadcast", "all_gather",
+                                   "reduce_scatter", "all_to_all", "split",     "empty",
+                                   "send",           "recv"};
   return names[static_cast<std::size_t>(operation)];
 }
 
@@ -32,20 +32,20 @@ std::string shape_of(const Call& call) {
   return text + "]";
 }
 
-/// FNV-1a over 64-bit words: no stranger chooses shapes, so it only has to tell mistakes apart.
-std::uint64_t mixed(std::uint64_t digest, std::uint64_t word) {
-  for (int shift = 0; shift < 64; shift += 8) {
-    digest = (digest ^ ((word >> shift) & 0xff)) * 0x100000001b3ULL;
-  }
-  return digest;
-}
-
 bool agree(const Call& a, const Call& b) {
   return a.operation == b.operation && a.number == b.number && a.type == b.type && a.how == b.how &&
          a.mean == b.mean && a.peer == b.peer && a.tensors == b.tensors && a.digest == b.digest;
 }
 
 }  // namespace
+
+// FNV-1a, byte by byte.
+std::uint64_t mixed(std::uint64_t digest, std::uint64_t word) {
+  for (int shift = 0; shift < 64; shift += 8) {
+    digest = (digest ^ ((word >> shift) & 0xff)) * 0x100000001b3ULL;
+  }
+  return digest;
+}
 
 void Call::add_shape(std::span<const std::int64_t> shape, bool any_rows) {
   if (tensors++ == 0) {
@@ -105,6 +105,12 @@ void check_agreement(std::span<const Call> calls) {
               fmt::format("call {} of the group is not the same on all ranks: {}",
                           calls.front().number, words))
       .about_rank(static_cast<int>(other - calls.begin()));
+}
+
+bool share_a_place(std::span<const Call> calls) {
+  return calls.front().place != 0 && std::ranges::all_of(calls, [&](const Call& call) {
+           return call.place == calls.front().place;
+         });
 }
 
 std::string mismatch(const Call& sent, int sender, const Call& received, int receiver) {

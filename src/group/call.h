@@ -21,6 +21,7 @@ enum class Operation : std::uint8_t {
   reduce_scatter,
   all_to_all,
   split,
+  empty,
   send,
   receive,
 };
@@ -48,6 +49,7 @@ struct Call {
   std::uint64_t digest = 0;                  ///< Of the shapes of all that must agree.
   std::int64_t sizes[kMostDimensions] = {};  ///< Of the first, as many as there are and fit.
   std::int64_t values[4] = {};               ///< What an operation wants to tell beside that.
+  std::uint64_t place = 0;  ///< Where the tensors stand in shared memory (SharedArrays::find).
 
   /// Takes in the next tensor's shape. Where `any_rows`, the first dimension may differ.
   void add_shape(std::span<const std::int64_t> shape, bool any_rows = false);
@@ -56,12 +58,18 @@ struct Call {
 };
 static_assert(sizeof(Call) <= 256);
 
+/// `digest` with one more word. It only has to tell mistakes apart: no stranger chooses the words.
+std::uint64_t mixed(std::uint64_t digest, std::uint64_t word);
+
 /// "all_reduce (sum) of float32 [3, 4]".
 std::string describe(const Call& call);
 
 /// Throws Error(invalid), in the same words on every rank, where the ranks' calls do not belong
 /// together. One call of every rank, by rank, all of them sound.
 void check_agreement(std::span<const Call> calls);
+
+/// Whether the ranks' tensors stand in the same place of shared memory, and not outside of it.
+bool share_a_place(std::span<const Call> calls);
 
 /// What is wrong with a message between two ranks; empty: nothing.
 std::string mismatch(const Call& sent, int sender, const Call& received, int receiver);

@@ -133,7 +133,7 @@ TEST(Call, IsReadFromBytesOnlyWhereThereIsOne) {
     return refused_record(std::as_bytes(std::span(&wrong, 1))) != "";
   };
   EXPECT_TRUE(refused([](Call& wrong) { wrong.magic = 0; }));
-  EXPECT_TRUE(refused([](Call& wrong) { wrong.operation = static_cast<Operation>(9); }));
+  EXPECT_TRUE(refused([](Call& wrong) { wrong.operation = static_cast<Operation>(10); }));
   EXPECT_TRUE(refused([](Call& wrong) { wrong.type = static_cast<ElementType>(8); }));
   EXPECT_TRUE(refused([](Call& wrong) { wrong.how = static_cast<Reduction>(4); }));
   EXPECT_TRUE(refused([](Call& wrong) { wrong.mean = 2; }));

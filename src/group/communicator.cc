@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/memory_room.h"
 
 namespace cohort::group {
 namespace {
@@ -15,6 +16,8 @@ constexpr std::size_t kRowsGiven = 0;
 constexpr std::size_t kHasColor = 0;
 constexpr std::size_t kColor = 1;
 constexpr std::size_t kKey = 2;
+/// Of a call for memory: how much there is for it.
+constexpr std::size_t kRoom = 0;
 
 Call call_of(Operation operation, std::span<const Array> arrays, bool any_rows = false) {
   Call call{.operation = operation};
@@ -61,10 +64,24 @@ std::vector<Array> parts_for(const Array& given, std::span<const Call> calls,
   return parts;
 }
 
-std::vector<std::span<std::byte>> bytes_of_all(std::span<const Array> arrays) {
+std::vector<std::span<std::byte>> spans_of(std::span<const Array> arrays) {
   std::vector<std::span<std::byte>> all;
   for (const Array& array : arrays) all.push_back(array.bytes);
   return all;
+}
+
+std::int64_t room_for_arrays() {
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(memory_room(), INT64_MAX));
+}
+
+/// What every rank can have where all take the same.
+std::uint64_t least_room(std::span<const Call> calls, std::span<const int> hosts) {
+  std::int64_t least = INT64_MAX;
+  for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+    const auto here = std::ranges::count(hosts, hosts[rank]);
+    least = std::min(least, calls[rank].values[kRoom] / here);
+  }
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(least, 0));
 }
 
 }  // namespace
@@ -73,7 +90,7 @@ Communicator::Communicator(Membership membership, const CommunicatorOptions& opt
     : membership_(std::move(membership)),
       options_(options),
       board_(membership_.connect(), rank(), world()),
-      fabric_(make_fabric(*membership_.engine, options_.cores, options_.timeout.deadline())),
+      fabric_(make_fabric(membership_.engine, options_.cores, options_.timeout.deadline())),
       messages_(membership_.engine->connect(options_.timeout.deadline()), options_.timeout),
       watch_(board_, rank(), options_.patience, [this](const Error& stuck) {
         reason_after(stuck);
@@ -90,16 +107,12 @@ Communicator::~Communicator() {
 
 void Communicator::barrier() {
   run({.operation = Operation::barrier},
-      [this](const Call& call, Deadline deadline) { fabric_->agree(call, deadline); });
+      [this](const Call& call, Deadline deadline) { fabric_->agree(call, {}, deadline); });
 }
 
-// Several arrays are made one, which costs a copy of each and spares a call for each.
 Communicator::Body Communicator::reduction(std::vector<Array> arrays) {
   return [this, arrays = std::move(arrays)](const Call& call, Deadline deadline) {
-    if (arrays.size() == 1) return fabric_->all_reduce(call, arrays.front().elements(), deadline);
-    const std::span<std::byte> all = pack(arrays, packed_);
-    fabric_->all_reduce(call, {all, call.type}, deadline);
-    unpack(all, arrays);
+    fabric_->all_reduce(call, arrays, deadline);
   };
 }
 
@@ -124,11 +137,8 @@ Call Communicator::broadcast_call(std::span<const Array> arrays, int root) const
 
 Communicator::Body Communicator::broadcasting(std::vector<Array> arrays) {
   return [this, arrays = std::move(arrays)](const Call& call, Deadline deadline) {
-    fabric_->agree(call, deadline);
-    if (arrays.size() == 1) return fabric_->broadcast(arrays.front().bytes, call.peer, deadline);
-    const std::span<std::byte> all = pack(arrays, packed_);
-    fabric_->broadcast(all, call.peer, deadline);
-    unpack(all, arrays);
+    fabric_->agree(call, arrays, deadline);
+    fabric_->broadcast(arrays, call.peer, deadline);
   };
 }
 
@@ -147,8 +157,8 @@ void Communicator::all_gather(const Array& given, const MakeParts& make_parts) {
   Call gather = call_of(Operation::all_gather, given, /*any_rows=*/true);
   gather.values[kRowsGiven] = given.rows();
   run(gather, [&](const Call& call, Deadline deadline) {
-    const auto parts = parts_for(given, fabric_->agree(call, deadline), make_parts);
-    fabric_->all_gather(given.bytes, bytes_of_all(parts), deadline);
+    const auto parts = parts_for(given, fabric_->agree(call, {}, deadline), make_parts);
+    fabric_->all_gather(given.bytes, spans_of(parts), deadline);
   });
 }
 
@@ -164,7 +174,7 @@ void Communicator::reduce_scatter(const Array& given, const Array& out, const Co
   }
   run(reducing(call_of(Operation::reduce_scatter, out), combine),
       [&](const Call& call, Deadline deadline) {
-        fabric_->agree(call, deadline);
+        fabric_->agree(call, std::span(&given, 1), deadline);
         fabric_->reduce_scatter(call, given.elements(), out.elements(), deadline);
       });
 }
@@ -179,9 +189,27 @@ void Communicator::all_to_all(const Array& given, const Array& taken) {
          world(), world());
   }
   run(call_of(Operation::all_to_all, given), [&](const Call& call, Deadline deadline) {
-    fabric_->agree(call, deadline);
+    fabric_->agree(call, {}, deadline);
     fabric_->all_to_all(given.bytes, taken.bytes, deadline);
   });
+}
+
+Array Communicator::empty(collective::ElementType type, std::vector<std::int64_t> shape) {
+  const std::size_t bytes = bytes_of(type, shape);
+  Array array{.bytes = {}, .type = type, .shape = std::move(shape)};
+  Call asked = call_of(Operation::empty, array);
+  asked.values[kRoom] = room_for_arrays();
+  std::optional<Memory> memory;
+  run(asked, [&](const Call& call, Deadline deadline) {
+    const auto calls = fabric_->agree(call, {}, deadline);
+    memory = fabric_->empty(bytes, least_room(calls, membership_.engine->hosts()), deadline);
+  });
+  if (!memory) {
+    fail(ErrorCode::no_space, "there is no room for an array of {} MiB on every rank", bytes >> 20);
+  }
+  array.bytes = memory->bytes;
+  array.hold = std::move(memory->hold);
+  return array;
 }
 
 void Communicator::send(const Array& array, int peer) {
@@ -207,7 +235,7 @@ std::shared_ptr<Communicator> Communicator::split(std::optional<int> color, int 
   asked.values[kKey] = key;
   std::shared_ptr<Communicator> part;
   run(asked, [&](const Call& call, Deadline deadline) {
-    const auto calls = fabric_->agree(call, deadline);
+    const auto calls = fabric_->agree(call, {}, deadline);
     if (!color) return;
     const auto where = fmt::format("split/{}/{}/", call.number, *color);
     part = std::make_shared<Communicator>(part_of(membership_, members_of(calls), where, deadline),

@@ -37,8 +37,9 @@ struct CommunicatorOptions {
 /// other. Where one rank is in a collective and another in a send or receive, both wait for a call
 /// that is never made; that is found out soon (group/wait_watch.h). A rank that has died or left is
 /// an Error(peer_lost) about it. After any of these the group is over: every later call throws the
-/// same, on every rank. A call whose arguments are wrong by themselves throws Error(invalid) before
-/// it says anything to anybody, and may be made again.
+/// same, on every rank. Arrays in memory of empty() have any content then, and others may still write
+/// to them. A call whose arguments are wrong by themselves throws Error(invalid) before it says
+/// anything to anybody, and may be made again.
 ///
 /// start_…() returns at once: collectives then go on in a thread of their own, in the order of the
 /// calls, and later ones wait for their turn. Who leaves before what it started is done breaks it
@@ -78,6 +79,13 @@ class Communicator {
   /// Both have the same shape, whose rows are cut into world() equal parts: part r of `taken`
   /// becomes rank r's part for this rank. They do not overlap.
   void all_to_all(const Array& given, const Array& taken);
+
+  /// An array that nobody else has, not set to anything. Where all ranks share a host, collectives
+  /// work on arrays in such memory (parts of it, lists of them) without copying, if they stand in the
+  /// same place on all ranks: those of the same calls of empty(). The hold keeps it, beyond the group
+  /// too; what all ranks have let go of is handed out again. Error(no_space) on all ranks where one
+  /// of them has no room; the group goes on then.
+  Array empty(collective::ElementType type, std::vector<std::int64_t> shape);
 
   /// A send is done when its receive has been called and the bytes may be used again.
   void send(const Array& array, int peer);
@@ -119,9 +127,8 @@ class Communicator {
   const std::unique_ptr<Fabric> fabric_;
   PointToPoint messages_;
   mutable std::mutex mutex_;
-  std::optional<Error> failure_;   // Why the group is over. Guarded by mutex_.
-  std::mutex leaving_;             // Of leave() alone.
-  std::vector<std::byte> packed_;  // Of the call that is being made.
+  std::optional<Error> failure_;  // Why the group is over. Guarded by mutex_.
+  std::mutex leaving_;            // Of leave() alone.
   WaitWatch watch_;
   WorkQueue queue_;  // Last, so that what it does ends before what that uses goes.
 };

@@ -153,6 +153,9 @@ struct OwnArray : Array {
     hold = memory;
   }
 
+  /// In memory that somebody else has made.
+  explicit OwnArray(Array array) : Array(std::move(array)) {}
+
   /// Element i is value(i).
   template <class Value>
   OwnArray& fill(Value&& value) {

@@ -23,7 +23,8 @@ class MessageFabric : public Fabric {
         calls_(hosts_.size()) {}
   ~MessageFabric() override { transport_->close(); }  // Before what is under way is forgotten.
 
-  std::span<const Call> agree(const Call& call, Deadline deadline) override {
+  std::span<const Call> agree(const Call& call, std::span<const Array>,
+                              Deadline deadline) override {
     std::vector<std::span<std::byte>> from;
     for (Call& each : calls_) from.push_back(std::as_writable_bytes(std::span(&each, 1)));
     const std::vector<std::span<const std::byte>> to(calls_.size(),
@@ -38,14 +39,15 @@ class MessageFabric : public Fabric {
 
   // bfloat16 is summed in one place, in float: passed on from rank to rank it would be rounded at
   // each of them.
-  void all_reduce(const Call& call, collective::Elements elements, Deadline deadline) override {
-    agree(call, deadline);
-    const bool once = call.type == collective::ElementType::bf16;
-    executor_.run_unclosed(
-        collective::all_reduce_schedule(once ? "direct" : "auto", transport_->rank(), hosts_,
-                                        elements.size()),
-        elements, kContent, deadline, call.how);
-    if (call.mean != 0) collective::divide(elements, world());
+  void all_reduce(const Call& call, std::span<const Array> arrays, Deadline deadline) override {
+    agree(call, {}, deadline);
+    const char* const algorithm = call.type == collective::ElementType::bf16 ? "direct" : "auto";
+    as_one(arrays, packed_, [&](collective::Elements elements) {
+      executor_.run_unclosed(
+          collective::all_reduce_schedule(algorithm, transport_->rank(), hosts_, elements.size()),
+          elements, kContent, deadline, call.how);
+      if (call.mean != 0) collective::divide(elements, world());
+    });
   }
 
   void reduce_scatter(const Call& call, collective::Elements given, collective::Elements out,
@@ -66,10 +68,13 @@ class MessageFabric : public Fabric {
     if (call.mean != 0) collective::divide(out, world());
   }
 
-  void broadcast(std::span<std::byte> bytes, int root, Deadline deadline) override {
-    executor_.run_unclosed(
-        collective::tree_broadcast(transport_->rank(), world(), bytes.size(), root), bytes,
-        kContent, deadline);
+  void broadcast(std::span<const Array> arrays, int root, Deadline deadline) override {
+    as_one(arrays, packed_, [&](collective::Elements elements) {
+      const std::span<std::byte> bytes = elements.bytes();
+      executor_.run_unclosed(
+          collective::tree_broadcast(transport_->rank(), world(), bytes.size(), root), bytes,
+          kContent, deadline);
+    });
   }
 
   void all_gather(std::span<const std::byte> given, std::span<const std::span<std::byte>> taken,
@@ -88,6 +93,11 @@ class MessageFabric : public Fabric {
       from.push_back(taken.subspan(rank * size, size));
     }
     exchange(to, from, kContent, deadline);
+  }
+
+  std::optional<Memory> empty(std::size_t bytes, std::uint64_t room, Deadline) override {
+    if (bytes > room) return std::nullopt;
+    return plain_memory(bytes);
   }
 
   void abandon() noexcept override { transport_->close(); }
@@ -123,6 +133,7 @@ class MessageFabric : public Fabric {
   std::vector<Call> calls_;
   std::vector<transport::OperationPtr> started_;  // Of the exchange that goes on, or has failed.
   std::vector<std::byte> scratch_;
+  std::vector<std::byte> packed_;
 };
 
 }  // namespace

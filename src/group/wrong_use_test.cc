@@ -48,6 +48,10 @@ std::vector<TestCall> operations() {
       {"all_to_all", "all_to_all of float32 [4]",
        [](Communicator& group) { group.all_to_all(floats(4, 1), floats(4, 0)); }},
       {"split", "split", [](Communicator& group) { group.split(0, 0); }},
+      {"empty", "empty of float32 [2, 3]",
+       [](Communicator& group) {
+         group.empty(ElementType::f32, {2, 3});
+       }},
       {"send", "send to rank",
        [](Communicator& group) { group.send(floats(4, 1), other_of(group)); }},
       {"recv", "recv from rank",
@@ -84,6 +88,10 @@ std::vector<TestCall> variants() {
        [](Communicator& group) { group.reduce_scatter(floats(6, 1), floats(3, 0), {}); }},
       {"all_to_all", "float32 [6]",
        [](Communicator& group) { group.all_to_all(floats(6, 1), floats(6, 0)); }},
+      {"empty", "empty of float32 [3, 2]",
+       [](Communicator& group) {
+         group.empty(ElementType::f32, {3, 2});
+       }},
   };
 }
 

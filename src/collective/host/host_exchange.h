@@ -54,6 +54,9 @@ class HostExchange {
   std::span<const std::byte> record_of(int rank) const;
   const std::byte* content_of(int rank) const;
 
+  /// A round in which nothing is shown: a barrier.
+  void pass(Deadline deadline, const char* doing);
+
   /// Replaces the elements by their reduction over the ranks, divided by `divisor`.
   void all_reduce(Elements elements, Reduction how, int divisor, Deadline deadline);
 
@@ -81,7 +84,6 @@ class HostExchange {
   std::byte* own_stage() const { return stage(rank_, rounds_); }
   const std::byte* stage_of(int rank) const { return stage(rank, rounds_ - 1); }
   std::byte* stage(int rank, std::size_t round) const;
-  void pass(Deadline deadline, const char* doing);
   /// The sources of a sum in the order of the ranks: own, and what stands at `offset` of the others'
   /// stages.
   std::span<const std::byte* const> sources(const std::byte* own, std::size_t offset);
