@@ -65,7 +65,7 @@ class Group {
   /// This rank's place among those of its host, and how many these are.
   int local_rank() const;
   int local_world() const;
-  int hosts() const;  ///< On how many hosts the ranks are.
+  int hosts() const;            ///< On how many hosts the ranks are.
   int host_of(int rank) const;  ///< Which of them, counted in the order of their first ranks.
   /// How its ranks reach each other: "shm", "gloo", … ; "alone" for one rank.
   const std::string& engine() const;

@@ -6,10 +6,10 @@
 #include "bench/measured_process.h"
 #include "bench/timing.h"
 #include "cluster/socket_store.h"
+#include "meet/process_settings.h"
 #include "os/memory.h"
 #include "server/client/server_client.h"
 #include "server/door/run_server.h"
-#include "meet/process_settings.h"
 
 namespace cohort::bench {
 namespace {

@@ -23,8 +23,8 @@ StoreOfThisHost::StoreOfThisHost(cluster::Store& all, bool serves, const cluster
                                  Deadline deadline) {
   const cluster::Pass& pass = all.pass();
   const std::string host = cluster::host_id();
-  const std::string endpoint = pass.endpoint_of(fmt::format(
-      "unix:host-{:08x}", crc32c(std::as_bytes(std::span(host.data(), host.size())))));
+  const std::string endpoint = pass.endpoint_of(
+      fmt::format("unix:host-{:08x}", crc32c(std::as_bytes(std::span(host.data(), host.size())))));
   if (serves) {
     server_.emplace(endpoint, pass);
     server_->start();

@@ -90,14 +90,11 @@ struct DataParallel::State {
 
  private:
   /// Ranks of one program make their objects in the same order, so equal numbers are the same module.
-  std::uint64_t number_of_this_group() const {
-    return ++GroupAccess::state(group).modules;
-  }
+  std::uint64_t number_of_this_group() const { return ++GroupAccess::state(group).modules; }
 
   std::vector<Turn> take_turns(Turn::Kind kind, std::int64_t value) {
-    std::vector<Turn> turns =
-        parallel::exchange_turns(GroupAccess::communicator(group),
-                                 {.module = module, .kind = kind, .value = value}, used);
+    std::vector<Turn> turns = parallel::exchange_turns(
+        GroupAccess::communicator(group), {.module = module, .kind = kind, .value = value}, used);
     parallel::check_turns(turns);
     return turns;
   }
@@ -112,8 +109,8 @@ struct DataParallel::State {
   /// The model of a rank that stood still is that of a rank that did not, of which there is one:
   /// whoever had the most batches.
   void catch_up(const std::vector<Turn>& turns) const {
-    const bool all_followed =
-        std::ranges::none_of(turns, [](const Turn& turn) { return turn.kind == Turn::Kind::stands; });
+    const bool all_followed = std::ranges::none_of(
+        turns, [](const Turn& turn) { return turn.kind == Turn::Kind::stands; });
     if (all_followed) return;
     const auto furthest = std::ranges::max_element(turns, {}, &Turn::value);
     const auto root = static_cast<int>(furthest - turns.begin());

@@ -14,9 +14,7 @@ struct Net : torch::nn::Module {
       : first(register_module("first", torch::nn::Linear(kFeatures, 16))),
         second(register_module("second", torch::nn::Linear(16, 3))) {}
 
-  torch::Tensor forward(const torch::Tensor& input) {
-    return second(torch::tanh(first(input)));
-  }
+  torch::Tensor forward(const torch::Tensor& input) { return second(torch::tanh(first(input))); }
 
   torch::nn::Linear first, second;
 };
@@ -195,7 +193,7 @@ TEST(DataParallel, WhatABackwardPassLeavesInAnotherModuleIsNotSent) {
       for_generator.wait();
       step_generator.step();
       step_judge.zero_grad();
-      judged().pow(2).mean().backward();  // Also fills the generator's.
+      judged().pow(2).mean().backward();                         // Also fills the generator's.
       (judge->forward(own.input) - 1).pow(2).mean().backward();  // A second one: they add up.
       for_judge.wait();
       step_judge.step();

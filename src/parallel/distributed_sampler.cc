@@ -49,8 +49,8 @@ struct DistributedSampler::State {
   }
 };
 
-DistributedSampler::DistributedSampler(const Group& group, std::int64_t samples,
-                                       std::uint64_t seed, const SamplerOptions& options)
+DistributedSampler::DistributedSampler(const Group& group, std::int64_t samples, std::uint64_t seed,
+                                       const SamplerOptions& options)
     : state_(std::make_shared<State>()) {
   if (samples < 1) fail(ErrorCode::invalid, "a sampler needs a dataset that has samples");
   state_->rank = group.rank();
@@ -62,8 +62,9 @@ DistributedSampler::DistributedSampler(const Group& group, std::int64_t samples,
 
 void DistributedSampler::set_epoch(std::int64_t epoch, std::int64_t samples_done) {
   if (epoch < 0 || samples_done < 0 || samples_done > state_->samples) {
-    fail(ErrorCode::invalid, "set_epoch({}, {}): there are {} samples in an epoch, which count from 0",
-         epoch, samples_done, state_->samples);
+    fail(ErrorCode::invalid,
+         "set_epoch({}, {}): there are {} samples in an epoch, which count from 0", epoch,
+         samples_done, state_->samples);
   }
   state_->next_pass = data::Cursor{.epoch = epoch, .offset = samples_done};
 }
@@ -98,9 +99,10 @@ torch::optional<std::vector<std::size_t>> DistributedSampler::next(std::size_t b
 }
 
 void DistributedSampler::save(torch::serialize::OutputArchive& archive) const {
-  archive.write("cursor", torch::tensor({std::max<std::int64_t>(state_->epoch, 0), state_->done},
-                                        torch::kInt64),
-                /*is_buffer=*/true);
+  archive.write(
+      "cursor",
+      torch::tensor({std::max<std::int64_t>(state_->epoch, 0), state_->done}, torch::kInt64),
+      /*is_buffer=*/true);
 }
 
 void DistributedSampler::load(torch::serialize::InputArchive& archive) {

@@ -132,8 +132,8 @@ struct Numbers : torch::data::datasets::Dataset<Numbers> {
 TEST(DistributedSampler, ALoaderFollowsTheProgramsCopy) {
   const auto ranks = results_of_ranks<std::vector<std::int64_t>>(2, [](const Group& group) {
     DistributedSampler sampler(group, 11, 3);
-    auto loader = torch::data::make_data_loader(
-        Numbers().map(torch::data::transforms::Stack<>()), sampler, 2);
+    auto loader = torch::data::make_data_loader(Numbers().map(torch::data::transforms::Stack<>()),
+                                                sampler, 2);
     std::vector<std::int64_t> seen;
     for (const std::int64_t epoch : {0, 0, 1}) {
       sampler.set_epoch(epoch);

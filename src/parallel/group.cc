@@ -18,11 +18,16 @@ using parallel::arrays_of;
 group::Combine combine_of(Reduce how) {
   using collective::Reduction;
   switch (how) {
-    case Reduce::sum: return {Reduction::sum};
-    case Reduce::mean: return {Reduction::sum, /*mean=*/true};
-    case Reduce::min: return {Reduction::min};
-    case Reduce::max: return {Reduction::max};
-    case Reduce::product: return {Reduction::product};
+    case Reduce::sum:
+      return {Reduction::sum};
+    case Reduce::mean:
+      return {Reduction::sum, /*mean=*/true};
+    case Reduce::min:
+      return {Reduction::min};
+    case Reduce::max:
+      return {Reduction::max};
+    case Reduce::product:
+      return {Reduction::product};
   }
   fail(ErrorCode::invalid, "there is no reduction of the number {}", static_cast<int>(how));
 }
@@ -121,8 +126,8 @@ Work Group::all_reduce(const torch::Tensor& tensor, Async) const {
 }
 
 Work Group::all_reduce(const std::vector<torch::Tensor>& tensors, Reduce how, Async) const {
-  return started(state_->communicator->start_all_reduce(arrays_of(tensors, "all_reduce"),
-                                                        combine_of(how)));
+  return started(
+      state_->communicator->start_all_reduce(arrays_of(tensors, "all_reduce"), combine_of(how)));
 }
 
 Work Group::all_reduce(const std::vector<torch::Tensor>& tensors, Async) const {
@@ -211,7 +216,8 @@ std::vector<std::string> Group::all_gather(const std::string& bytes) const {
   std::string given = bytes;
   std::vector<std::string> gathered;
   state_->communicator->all_gather(array_of(given), [&](std::span<const std::int64_t> rows) {
-    for (const std::int64_t size : rows) gathered.emplace_back(static_cast<std::size_t>(size), '\0');
+    for (const std::int64_t size : rows)
+      gathered.emplace_back(static_cast<std::size_t>(size), '\0');
     std::vector<group::Array> arrays;
     for (std::string& one : gathered) arrays.push_back(array_of(one));
     return arrays;
@@ -220,8 +226,8 @@ std::vector<std::string> Group::all_gather(const std::string& bytes) const {
 }
 
 torch::Tensor Group::empty(torch::IntArrayRef sizes, torch::ScalarType type) const {
-  return parallel::tensor_in(state_->communicator->empty(
-      parallel::element_type_of(type, "empty"), {sizes.begin(), sizes.end()}));
+  return parallel::tensor_in(state_->communicator->empty(parallel::element_type_of(type, "empty"),
+                                                         {sizes.begin(), sizes.end()}));
 }
 
 Group Group::split(int color, int key) const {

@@ -85,8 +85,8 @@ void take_share(const JoinOptions& options, const os::LocalPlace& place) {
   meet::keep_large_blocks();
   const auto get = [](const char* name) { return std::getenv(name); };
   if (options.pin && !os::is_bound() && place.local_workers > 1) os::bind_to_share(place);
-  const int share = os::is_bound() ? os::usable_cores()
-                                   : std::max(1, os::usable_cores() / place.local_workers);
+  const int share =
+      os::is_bound() ? os::usable_cores() : std::max(1, os::usable_cores() / place.local_workers);
   meet::compute_with(options.threads > 0 ? options.threads
                                          : kernel::chosen_threads(get).value_or(share));
 }
@@ -98,12 +98,12 @@ group::CommunicatorOptions communicator_options(const JoinOptions& options, int 
 Group join_alone(const JoinOptions& options) {
   take_share(options, {});
   const auto alone = std::make_shared<Alone>();
-  group::Membership membership{
-      .engine = alone->hub.engine(0), .connect = [alone] {
-        return std::make_unique<cluster::PrefixStore>(alone->store, "board/");
-      }};
-  return GroupAccess::make(std::make_shared<group::Communicator>(
-                               std::move(membership), communicator_options(options, 1)),
+  group::Membership membership{.engine = alone->hub.engine(0), .connect = [alone] {
+                                 return std::make_unique<cluster::PrefixStore>(alone->store,
+                                                                               "board/");
+                               }};
+  return GroupAccess::make(std::make_shared<group::Communicator>(std::move(membership),
+                                                                 communicator_options(options, 1)),
                            alone);
 }
 
@@ -121,8 +121,7 @@ Group join(const JoinOptions& options) {
   const auto meeting = std::make_shared<Meeting>(*environment, options);
   take_share(options, meeting->place());
   const Timeout timeout = std::chrono::duration<double>(options.timeout_seconds);
-  group::Membership membership{.engine = meeting->take_engine(),
-                               .connect = [meeting, timeout] {
+  group::Membership membership{.engine = meeting->take_engine(), .connect = [meeting, timeout] {
                                  return meeting->connect(timeout.deadline());
                                }};
   return GroupAccess::make(std::make_shared<group::Communicator>(

@@ -29,9 +29,9 @@ inline void run_ranks(const std::string& engine, int world, const RankBody& body
     for (int rank = 0; rank < world; ++rank) {
       threads.emplace_back([&, rank] {
         try {
-          body(GroupAccess::make(std::make_shared<group::Communicator>(place.membership(rank),
-                                                                       group::quick_options()),
-                                 nullptr));
+          body(GroupAccess::make(
+              std::make_shared<group::Communicator>(place.membership(rank), group::quick_options()),
+              nullptr));
         } catch (const std::exception& error) {
           ADD_FAILURE() << engine << ", rank " << rank << " of " << world << ": " << error.what();
         }

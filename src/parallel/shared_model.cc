@@ -42,7 +42,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 std::map<torch::ScalarType, Tensors> by_type(const std::vector<NamedTensor>& tensors) {
   std::map<torch::ScalarType, Tensors> sorted;
   for (const NamedTensor& named : tensors) {
-    if (named.tensor.numel() > 0) sorted[named.tensor.scalar_type()].push_back(named.tensor.detach());
+    if (named.tensor.numel() > 0)
+      sorted[named.tensor.scalar_type()].push_back(named.tensor.detach());
   }
   return sorted;
 }

@@ -77,7 +77,7 @@ Weights weights_of(std::span<const Turn> turns) {
   Weights weights;
   double total = 0;
   for (const Turn& turn : turns) {
-    const double counts = turn.kind == Turn::Kind::rows  ? static_cast<double>(turn.value)
+    const double counts = turn.kind == Turn::Kind::rows    ? static_cast<double>(turn.value)
                           : turn.kind == Turn::Kind::alike ? 1.0
                                                            : 0.0;
     weights.of_rank.push_back(counts);

@@ -12,10 +12,10 @@ namespace cohort::parallel {
 /// What a rank says of itself when the ranks average gradients, before anything is summed.
 struct Turn {
   enum class Kind : std::uint64_t {
-    alike = 1,      ///< It has gradients that count like any other rank's.
-    rows = 2,       ///< It has gradients of so many rows (value).
-    follows = 3,    ///< It has run out of batches, and makes the others' steps too (value: so many).
-    stands = 4,     ///< The same, but its model stands still since step `value`.
+    alike = 1,    ///< It has gradients that count like any other rank's.
+    rows = 2,     ///< It has gradients of so many rows (value).
+    follows = 3,  ///< It has run out of batches, and makes the others' steps too (value: so many).
+    stands = 4,   ///< The same, but its model stands still since step `value`.
   };
 
   std::uint64_t module = 0;  ///< Which of the program's modules it averages for.

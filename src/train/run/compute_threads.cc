@@ -44,9 +44,9 @@ int threads_of_worker(const ClusterOptions& cluster, const ThreadChoice& choice)
 
 void set_compute_threads(const ClusterOptions& cluster, const os::LocalPlace& place,
                          std::optional<double> part_work, bool bind) {
-  const int threads = threads_of_worker(cluster, {.cores = os::usable_cores(),
-                                                  .local_workers = place.local_workers,
-                                                  .part_work = part_work});
+  const int threads = threads_of_worker(
+      cluster,
+      {.cores = os::usable_cores(), .local_workers = place.local_workers, .part_work = part_work});
   if (bind && cluster.pin) os::bind_to_share(place);
   meet::compute_with(threads);
 }
