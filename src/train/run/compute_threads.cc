@@ -2,17 +2,16 @@
 
 #include <dlfcn.h>
 #include <malloc.h>
-#include <sched.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <mutex>
-#include <vector>
 
 #include "kernel/fast_settings.h"
 #include "model/make_model.h"
+#include "os/cores.h"
 
 namespace cohort::training {
 namespace {
@@ -29,28 +28,6 @@ void set_blas_threads(int threads) {
   if (auto* set = reinterpret_cast<SetThreads>(::dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) {
     set(threads);
   }
-}
-
-std::vector<int> usable_core_numbers() {
-  cpu_set_t set;
-  std::vector<int> cores;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
-
-/// Binds the process to its part of the cores; where there are more workers than cores, to none.
-void bind_to_share(const std::vector<int>& cores, const launch::LocalPlace& place) {
-  const auto count = static_cast<int>(cores.size());
-  if (place.local_workers > count) return;
-  cpu_set_t share;
-  CPU_ZERO(&share);
-  const int begin = count * place.local_rank / place.local_workers;
-  const int end = count * (place.local_rank + 1) / place.local_workers;
-  for (int i = begin; i < end; ++i) CPU_SET(cores[static_cast<std::size_t>(i)], &share);
-  ::sched_setaffinity(0, sizeof share, &share);
 }
 
 }  // namespace
@@ -82,11 +59,13 @@ int threads_of_worker(const ClusterOptions& cluster, const ThreadChoice& choice)
 
 void set_compute_threads(const ClusterOptions& cluster, const launch::LocalPlace& place,
                          std::optional<double> part_work, bool bind) {
-  const auto cores = usable_core_numbers();
+  const auto cores = os::usable_core_numbers();
   const int threads = threads_of_worker(cluster, {.cores = static_cast<int>(cores.size()),
                                                   .local_workers = place.local_workers,
                                                   .part_work = part_work});
-  if (bind && cluster.pin) bind_to_share(cores, place);
+  if (bind && cluster.pin) {
+    os::run_on_cores(os::share_of_cores(cores, place.local_rank, place.local_workers));
+  }
   // LibTorch makes its thread pools anew in every process and counts threads per thread, neither of
   // which two threads may do at once. Asking for the number fixes it for the calling thread.
   static std::mutex one_at_a_time;

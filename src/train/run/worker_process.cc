@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/crc32c.h"
+#include "base/exit_code.h"
 #include "base/fail.h"
 #include "base/failpoint.h"
 #include "base/integers.h"
@@ -16,7 +17,6 @@
 #include "cluster/host_id.h"
 #include "job/job_file.h"
 #include "launch/control/heartbeat.h"
-#include "launch/failure.h"
 #include "launch/seat.h"
 #include "os/tcp_socket.h"
 #include "os/this_process.h"
@@ -88,7 +88,7 @@ int report_failure(launch::TaskCard& card) {
     log_error("{}", failure.what());
     card.fail_with(failure);
   }
-  return launch::exit_code(failure.code());
+  return exit_code(failure.code());
 }
 
 /// A process that failed ends at once. Tearing things down could wait for peers, or touch a
