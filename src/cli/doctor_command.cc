@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_code.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/unique_fd.h"
@@ -24,7 +25,6 @@
 #include "cli/machine_facts.h"
 #include "cluster/socket_store.h"
 #include "kernel/kernel_report.h"
-#include "launch/failure.h"
 #include "os/memory.h"
 #include "os/shared_wait.h"
 
@@ -252,8 +252,7 @@ int print_settings() {
   constexpr int kSeveral = 2;
   const auto settings = kernel::missing_settings(
       kernel::this_machine(), kSeveral, [](const char* name) { return std::getenv(name); });
-  for (const kernel::Setting& one : settings) fmt::print("{}={}\n", one.name, one.value);
-  if (!settings.empty()) fmt::print("{}={}\n", kernel::kMark, kernel::to_mark(settings));
+  for (const std::string& one : kernel::as_variables(settings)) fmt::print("{}\n", one);
   return 0;
 }
 
@@ -276,7 +275,7 @@ int examine() {
     fmt::print("Cohort can train here{}.\n",
                warnings == 0 ? "" : fmt::format("; {} of the above could be better", warnings));
   }
-  return fatal > 0 ? launch::kExitFailed : 0;
+  return fatal > 0 ? kExitFailed : 0;
 }
 
 }  // namespace

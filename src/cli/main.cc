@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/exit_code.h"
 #include "base/fail.h"
 #include "base/names.h"
 #include "cli/command.h"
-#include "launch/failure.h"
 
 namespace cohort::cli {
 namespace {
@@ -89,7 +89,7 @@ int report(const CLI::App& app, const CLI::ParseError& error) {
   } else {
     print_error(error.what());
   }
-  return launch::kExitWrongUse;
+  return kExitWrongUse;
 }
 
 /// The exit code of the command in `words`, the words after the program's own name.
@@ -103,7 +103,7 @@ int run_words(std::vector<std::string> words) {
   }
   if (words.empty()) {
     fmt::print(stderr, "{}", app.help());
-    return launch::kExitWrongUse;
+    return kExitWrongUse;
   }
   words = normalized(std::move(words));
   check_command_name(words, commands);
@@ -116,7 +116,7 @@ int run_words(std::vector<std::string> words) {
   for (const Command& command : commands) {
     if (app.got_subcommand(command.name)) return command.run();
   }
-  return launch::kExitWrongUse;  // Only options, and none that prints something.
+  return kExitWrongUse;  // Only options, and none that prints something.
 }
 
 /// The last place where anything is caught: every error becomes one line on standard error and an
@@ -126,7 +126,7 @@ int run_and_explain(const std::vector<std::string>& words) {
     return run_words(words);
   } catch (const Error& error) {
     print_error(error.what());
-    return launch::exit_code(error.code());
+    return exit_code(error.code());
   } catch (const c10::Error& error) {
     print_error(error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
@@ -136,7 +136,7 @@ int run_and_explain(const std::vector<std::string>& words) {
   } catch (...) {
     print_error("stopped by an error of unknown kind");
   }
-  return launch::kExitFailed;
+  return kExitFailed;
 }
 
 }  // namespace

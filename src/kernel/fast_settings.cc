@@ -108,4 +108,29 @@ std::vector<Setting> from_mark(const std::string& mark) {
   return settings;
 }
 
+// What was set once is not set again, so that a program that starts itself anew does so once,
+// whatever became of the variable since.
+std::vector<Setting> settings_to_start_with(const Machine& machine, int threads,
+                                            const os::GetVariable& get) {
+  const char* mark = get(kMark);
+  auto settings = from_mark(mark == nullptr ? "" : mark);
+  if (mark != nullptr && settings.empty()) return {};  // The user's word.
+  const auto was_set = [before = settings](const Setting& one) {
+    return std::ranges::any_of(before, [&](const Setting& old) { return old.name == one.name; });
+  };
+  const auto known = settings.size();
+  for (const Setting& one : missing_settings(machine, threads, get)) {
+    if (!was_set(one)) settings.push_back(one);
+  }
+  return settings.size() > known ? settings : std::vector<Setting>{};
+}
+
+std::vector<std::string> as_variables(const std::vector<Setting>& settings) {
+  std::vector<std::string> variables;
+  if (settings.empty()) return variables;
+  for (const Setting& one : settings) variables.push_back(one.name + "=" + one.value);
+  variables.push_back(fmt::format("{}={}", kMark, to_mark(settings)));
+  return variables;
+}
+
 }  // namespace cohort::kernel

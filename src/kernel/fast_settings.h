@@ -56,4 +56,12 @@ inline constexpr const char* kMark = "COHORT_KERNELS";
 std::string to_mark(const std::vector<Setting>& settings);
 std::vector<Setting> from_mark(const std::string& mark);
 
+/// What a program is to be started with: what was set for this process, as its mark says, and what
+/// is missing besides. Empty where nothing is missing, or the user has forbidden it.
+std::vector<Setting> settings_to_start_with(const Machine& machine, int threads,
+                                            const os::GetVariable& get);
+
+/// "NAME=VALUE" of each, and of their mark; none where there are no settings.
+std::vector<std::string> as_variables(const std::vector<Setting>& settings);
+
 }  // namespace cohort::kernel

@@ -1,9 +1,7 @@
 #include "kernel/program_start.h"
 
 #include <cohort/kernels.h>
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <thread>
@@ -21,30 +19,17 @@ constinit std::atomic<bool> passed = false;
 
 void start_with_missing_settings(int threads) {
   const os::GetVariable get = [](const char* name) { return std::getenv(name); };
-  const char* mark = get(kMark);
-  auto settings = from_mark(mark == nullptr ? "" : mark);
-  if (mark != nullptr && settings.empty()) return;                          // The user's word.
   const int cores = static_cast<int>(std::thread::hardware_concurrency());  // It may use.
   if (threads == 0) threads = chosen_threads(get).value_or(cores);
-  // What was set once is not set again, so this ends, whatever became of the variable since.
-  const auto was_set = [&, before = settings](const Setting& one) {
-    return std::ranges::any_of(before, [&](const Setting& old) { return old.name == one.name; });
-  };
-  const auto known = settings.size();
-  for (const Setting& one : missing_settings(this_machine(), threads, get)) {
-    if (!was_set(one)) settings.push_back(one);
-  }
-  if (settings.size() > known) run_again(settings);
+  const auto settings = settings_to_start_with(this_machine(), threads, get);
+  if (!settings.empty()) run_again(settings);
 }
 
 }  // namespace
 
 void run_again(const std::vector<Setting>& settings) {
-  std::vector<std::string> changed;
-  for (const Setting& one : settings) changed.push_back(one.name + "=" + one.value);
-  changed.push_back(fmt::format("{}={}", kMark, to_mark(settings)));
   try {
-    os::exec_this_program(os::command_line(), os::environment_with(changed));
+    os::exec_this_program(os::command_line(), os::environment_with(as_variables(settings)));
   } catch (const Error&) {
     // No /proc: the program goes on as it is.
   }

@@ -60,20 +60,6 @@ int exit_code(const TaskFailure& failure) {
   return failure.signal != 0 ? kExitRetry : exit_code(failure.code);
 }
 
-int exit_code(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid:
-    case ErrorCode::unsupported:
-    case ErrorCode::not_found:
-      return kExitWrongUse;
-    case ErrorCode::peer_lost:
-    case ErrorCode::timeout:
-      return kExitRetry;
-    default:
-      return kExitFailed;
-  }
-}
-
 // Restarts of the last ten minutes count, not those of the whole run: a run of weeks may lose a
 // worker every day. A task that dies again within a minute of its restart waits twice as long every
 // time, so that one that cannot start does not eat up the budget at once.

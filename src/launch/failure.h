@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "base/exit_code.h"
 #include "cluster/task_name.h"
 
 // The loss of a task, from its description to what follows from it:
@@ -17,15 +18,11 @@
 //   sort_by_cause()  of several losses at once, which one is to blame
 //   is_hopeless()    whether a new process would fail in the same way
 //   RestartBudget    whether, and how soon, there is a new process
-//   exit_code()      what the run exits with where there is none
+//   exit_code()      what the run exits with where there is none (base/exit_code.h)
 //
 // All of it is arithmetic: no processes, no clock of its own, no files.
 
 namespace cohort::launch {
-
-inline constexpr int kExitFailed = 1;
-inline constexpr int kExitWrongUse = 2;
-inline constexpr int kExitRetry = 138;  ///< Trying again may help.
 
 /// How one task ended, a worker or a server, that did not end well.
 struct TaskFailure {
@@ -56,9 +53,6 @@ bool is_hopeless(const TaskFailure& failure);
 
 /// What a run whose first cause is `failure` exits with.
 int exit_code(const TaskFailure& failure);
-
-/// What a program exits with that was ended by this error.
-int exit_code(ErrorCode code);
 
 /// How often lost tasks may be replaced. A run of weeks may lose many, so only those of the last
 /// ten minutes count; and a task that dies again within a minute of being replaced is given more

@@ -4,12 +4,11 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "base/fail.h"
-#include "base/files.h"
 #include "cluster/host_id.h"
 #include "cluster/task_name.h"
+#include "os/out_of_memory.h"
 
 namespace cohort::launch {
 namespace {
@@ -19,35 +18,14 @@ using namespace std::chrono_literals;
 // When this process itself was stopped for longer, nobody's silence means anything.
 constexpr auto kOwnSilence = 2s;
 
-std::string own_cgroup() {
-  std::istringstream groups(read_kernel_file("/proc/self/cgroup"));
-  for (std::string line; std::getline(groups, line);) {
-    if (line.starts_with("0::")) return "/sys/fs/cgroup" + line.substr(3);
-  }
-  return "/sys/fs/cgroup";
-}
-
-/// How often the kernel has killed a process of this control group for want of memory.
-std::int64_t out_of_memory_kills() {
-  try {
-    std::istringstream events(read_kernel_file(own_cgroup() + "/memory.events"));
-    std::string name;
-    for (std::int64_t count = 0; events >> name >> count;) {
-      if (name == "oom_kill") return count;
-    }
-  } catch (const Error&) {
-    // No such file: not in such a group, so nothing can be said.
-  }
-  return 0;
-}
-
 bool is_done(const TaskCard& card) {
   return card.state.load() == TaskState::done;
 }
 
 }  // namespace
 
-Tasks::Tasks(Options options) : options_(std::move(options)), oom_kills_(out_of_memory_kills()) {}
+Tasks::Tasks(Options options)
+    : options_(std::move(options)), oom_kills_(os::out_of_memory_kills()) {}
 
 /// The card whose heartbeats are the process'. Of threads, that of the first worker.
 TaskCard& Tasks::card_of(const ProcessPlan& plan) const {
@@ -113,7 +91,7 @@ std::vector<Tasks::End> Tasks::reap() {
       told.failures.push_back(std::move(failure));
     }
   }
-  oom_kills_ = out_of_memory_kills();
+  oom_kills_ = os::out_of_memory_kills();
   return ends;
 }
 
@@ -134,7 +112,7 @@ TaskFailure Tasks::describe_end(const TaskCard& card, const Processes::End& end)
     failure.was_silent = true;
   } else if (WIFSIGNALED(end.status)) {
     failure.signal = WTERMSIG(end.status);
-    failure.out_of_memory = failure.signal == SIGKILL && out_of_memory_kills() > oom_kills_;
+    failure.out_of_memory = failure.signal == SIGKILL && os::out_of_memory_kills() > oom_kills_;
   } else {
     failure.message = fmt::format("ended with code {}", WEXITSTATUS(end.status));
   }

@@ -26,10 +26,14 @@ void redirect_output(const std::filesystem::path& log) {
 /// What a child does before anything of its own. It dies with its parent, by the kernel's hand, and
 /// has a process group of its own, so that a Ctrl-C at the terminal reaches the parent alone, who
 /// then asks the children in its own way.
-void become_child(pid_t parent) {
+void become_child(pid_t parent, ChildProcesses::Session session) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // The parent died before the line above.
-  ::setpgid(0, 0);
+  if (session == ChildProcesses::Session::own) {
+    ::setsid();  // Which makes a group, too.
+  } else {
+    ::setpgid(0, 0);
+  }
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -46,7 +50,7 @@ std::size_t ChildProcesses::start(const std::function<int()>& body,
   const pid_t pid = ::fork();
   if (pid < 0) fail_errno("cannot start a process");
   if (pid == 0) {
-    become_child(parent);
+    become_child(parent, session_);
     int code = 1;
     try {
       if (!log.empty()) redirect_output(log);
@@ -90,6 +94,12 @@ void ChildProcesses::signal(std::size_t index, int signal) {
 void ChildProcesses::signal_all(int signal) {
   for (const Child& child : children_) {
     if (child.running) ::kill(child.pid, signal);
+  }
+}
+
+void ChildProcesses::signal_groups(int signal) {
+  for (const Child& child : children_) {
+    if (child.running) ::kill(-child.pid, signal);
   }
 }
 

@@ -28,7 +28,12 @@ class ChildProcesses {
     std::int64_t peak_rss_bytes = 0;
   };
 
-  ChildProcesses() = default;
+  /// Whether children keep the terminal of this process. With a session of their own they have
+  /// none: what is typed there does not reach them as a signal, and they may read and write it as
+  /// if they stood in the foreground.
+  enum class Session { shared, own };
+
+  explicit ChildProcesses(Session session = Session::shared) : session_(session) {}
   ~ChildProcesses();
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;
@@ -52,6 +57,9 @@ class ChildProcesses {
   void signal(std::size_t index, int signal);
   /// Sends a signal to all that still run.
   void signal_all(int signal);
+  /// Sends a signal to all that still run and to what they have started, as far as it is in their
+  /// process groups. One that has just been forked may not be in its group yet.
+  void signal_groups(int signal);
 
  private:
   struct Child {
@@ -59,6 +67,7 @@ class ChildProcesses {
     bool running = true;
   };
 
+  Session session_;
   std::vector<Child> children_;  // All that were ever started, by index.
 };
 

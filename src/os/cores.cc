@@ -3,11 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <cstddef>
-#include <vector>
-
 namespace cohort::os {
-namespace {
 
 std::vector<int> usable_core_numbers() {
   cpu_set_t set;
@@ -19,18 +15,24 @@ std::vector<int> usable_core_numbers() {
   return cores;
 }
 
-}  // namespace
+std::vector<int> share_of_cores(const std::vector<int>& cores, int place, int processes) {
+  const auto count = static_cast<int>(cores.size());
+  if (processes > count) return {};
+  const auto begin = cores.begin() + count * place / processes;
+  const auto end = cores.begin() + count * (place + 1) / processes;
+  return {begin, end};
+}
+
+void run_on_cores(const std::vector<int>& cores) {
+  if (cores.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  ::sched_setaffinity(0, sizeof set, &set);
+}
 
 void bind_to_share(const LocalPlace& place) {
-  const auto cores = usable_core_numbers();
-  const auto count = static_cast<int>(cores.size());
-  if (place.local_workers > count) return;
-  cpu_set_t share;
-  CPU_ZERO(&share);
-  const int begin = count * place.local_rank / place.local_workers;
-  const int end = count * (place.local_rank + 1) / place.local_workers;
-  for (int i = begin; i < end; ++i) CPU_SET(cores[static_cast<std::size_t>(i)], &share);
-  ::sched_setaffinity(0, sizeof share, &share);
+  run_on_cores(share_of_cores(usable_core_numbers(), place.local_rank, place.local_workers));
 }
 
 bool is_bound() {

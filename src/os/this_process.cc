@@ -42,7 +42,9 @@ std::vector<std::string> environment_with(const std::vector<std::string>& change
         changed, [&](const std::string& entry) { return variable_name(entry) == name; });
     if (!is_set_anew) environment.emplace_back(*one);
   }
-  environment.insert(environment.end(), changed.begin(), changed.end());
+  for (const std::string& entry : changed) {
+    if (entry.find('=') != std::string::npos) environment.push_back(entry);
+  }
   return environment;
 }
 

@@ -19,7 +19,8 @@ std::vector<std::string> command_line();
 using GetVariable = std::function<const char*(const char* name)>;
 
 /// The environment of this process, as exec() takes it ("NAME=VALUE"), but with `changed`, entries
-/// of the same form, in place of its own variables of these names.
+/// of the same form, in place of its own variables of these names. An entry without "=" takes a
+/// variable out.
 std::vector<std::string> environment_with(const std::vector<std::string>& changed);
 
 /// What this process has printed leaves its buffers: before a fork, or the child would print it

@@ -34,5 +34,13 @@ TEST(EnvironmentWith, HasEveryVariableOnce) {
   ::unsetenv("COHORT_TEST_ONE_MORE");
 }
 
+TEST(EnvironmentWith, AVariableCanBeTakenOut) {
+  ::setenv("COHORT_TEST_ONE", "old", 1);
+  for (const std::string& entry : environment_with({"COHORT_TEST_ONE"})) {
+    EXPECT_FALSE(entry.starts_with("COHORT_TEST_ONE")) << entry;
+  }
+  ::unsetenv("COHORT_TEST_ONE");
+}
+
 }  // namespace
 }  // namespace cohort::os

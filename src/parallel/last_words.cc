@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "launch/failure.h"
+#include "base/exit_code.h"
 #include "os/this_process.h"
 
 namespace cohort::parallel {
@@ -22,7 +22,7 @@ std::terminate_handler before = nullptr;
     } catch (const Error& error) {
       std::fprintf(stderr, "cohort: %s\n", error.what());
       os::flush_output();
-      ::_exit(launch::exit_code(error.code()));
+      ::_exit(exit_code(error.code()));
     } catch (...) {
     }
   }
