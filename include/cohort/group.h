@@ -14,6 +14,9 @@ namespace cohort {
 namespace group {
 class Pending;
 }
+namespace parallel {
+struct GroupAccess;
+}
 
 /// How the elements of all ranks become one. Sums and products of whole numbers wrap around; of bool,
 /// sum and max are "or", product and min are "and". Only floating types have a mean.
@@ -118,7 +121,7 @@ class Group {
   void split_without_me() const;
 
  private:
-  friend struct GroupAccess;
+  friend struct parallel::GroupAccess;
   struct State;
   explicit Group(std::shared_ptr<State> state);
   Work started(std::shared_ptr<group::Pending> pending) const;

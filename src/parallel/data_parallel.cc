@@ -14,6 +14,7 @@
 namespace cohort {
 namespace {
 
+using parallel::GroupAccess;
 using parallel::Turn;
 using parallel::Weights;
 

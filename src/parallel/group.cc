@@ -63,8 +63,8 @@ void Work::wait(std::chrono::milliseconds at_most) {
 
 Group::Group(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-Group GroupAccess::make(std::shared_ptr<group::Communicator> communicator,
-                        std::shared_ptr<const void> meeting) {
+Group parallel::GroupAccess::make(std::shared_ptr<group::Communicator> communicator,
+                                  std::shared_ptr<const void> meeting) {
   auto state = std::make_shared<Group::State>();
   state->engine = communicator->world() == 1 ? "alone" : communicator->engine().name();
   state->hosts = communicator->engine().hosts();
@@ -231,7 +231,7 @@ torch::Tensor Group::empty(torch::IntArrayRef sizes, torch::ScalarType type) con
 }
 
 Group Group::split(int color, int key) const {
-  return GroupAccess::make(state_->communicator->split(color, key), state_->meeting);
+  return parallel::GroupAccess::make(state_->communicator->split(color, key), state_->meeting);
 }
 
 void Group::split_without_me() const {

@@ -23,6 +23,10 @@ struct Group::State {
   std::uint64_t modules = 0;
 };
 
+}  // namespace cohort
+
+namespace cohort::parallel {
+
 /// For the room behind Group: makes one, and looks into it.
 struct GroupAccess {
   /// Ranks of one communicator make theirs. `meeting` is kept until the group has ended.
@@ -35,4 +39,4 @@ struct GroupAccess {
   }
 };
 
-}  // namespace cohort
+}  // namespace cohort::parallel

@@ -102,9 +102,9 @@ Group join_alone(const JoinOptions& options) {
                                  return std::make_unique<cluster::PrefixStore>(alone->store,
                                                                                "board/");
                                }};
-  return GroupAccess::make(std::make_shared<group::Communicator>(std::move(membership),
-                                                                 communicator_options(options, 1)),
-                           alone);
+  return parallel::GroupAccess::make(std::make_shared<group::Communicator>(
+                                         std::move(membership), communicator_options(options, 1)),
+                                     alone);
 }
 
 }  // namespace
@@ -124,9 +124,10 @@ Group join(const JoinOptions& options) {
   group::Membership membership{.engine = meeting->take_engine(), .connect = [meeting, timeout] {
                                  return meeting->connect(timeout.deadline());
                                }};
-  return GroupAccess::make(std::make_shared<group::Communicator>(
-                               std::move(membership), communicator_options(options, cores)),
-                           meeting);
+  return parallel::GroupAccess::make(
+      std::make_shared<group::Communicator>(std::move(membership),
+                                            communicator_options(options, cores)),
+      meeting);
 }
 
 }  // namespace cohort
