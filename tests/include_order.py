@@ -22,6 +22,7 @@ LEVELS = {
     "collective": 4,
     "tensor": 4,
     "group": 5,
+    "programs": 5,
     "server": 5,
     "gossip": 5,
     "checkpoint": 5,
@@ -40,7 +41,7 @@ LEVELS = {
     "cli": 12,
 }
 TORCH_FREE = {"base", "os", "formats", "kernel", "kinds", "cluster", "compression", "optimizer", "transport", "rpc", "collective",
-              "group", "server", "gossip", "launch", "checkpoint", "events", "chaos"}
+              "group", "programs", "server", "gossip", "launch", "checkpoint", "events", "chaos"}
 # Public headers that bring torch with them.
 TORCH_HEADERS = {"cohort/dataset.h", "cohort/loaded_model.h", "cohort/model.h", "cohort/cohort.h",
                  "cohort/group.h", "cohort/data_parallel.h", "cohort/distributed_sampler.h"}

@@ -68,6 +68,13 @@ class WrapperTest(unittest.TestCase):
         self.assertIn(QUESTION, self.run_wrapper("build", answer="y\n"))
         self.assertRegex(self.called(), r"(?s)sudo .*install.*g\+\+ .*libtorch-dev")
 
+    def test_a_yes_for_the_users_own_program_is_no_answer(self):
+        said = self.run_wrapper("run", "./program", "--yes", answer="n\n")
+        self.assertIn(QUESTION, said)
+        self.assertEqual(self.called(), "")
+        said = self.run_wrapper("--yes", "run", "./program", answer="n\n")
+        self.assertNotIn(QUESTION, said)
+
     def test_yes_a_ci_and_no_terminal_are_not_asked(self):
         for words, more in ((["--yes", "build"], {"answer": "n\n"}),
                             (["build", "--yes"], {"answer": "n\n"}),

@@ -20,21 +20,28 @@ namespace cohort::cli {
 /// share one object by a shared_ptr. Everything happens on the main thread, once.
 ///
 /// A command only turns words into a call of a lower room. What is wrong with them is an Error:
-/// main() prints it as one line, "cohort: …", and exits with the code that launch/failure.h has for
+/// main() prints it as one line, "cohort: …", and exits with the code that cluster/exit_code.h has for
 /// its kind.
 struct Command {
   std::string name;                          ///< The word itself.
   std::string summary;                       ///< One line of `cohort --help`.
   std::function<void(CLI::App&)> configure;  ///< Declares its options; `app` outlives run().
   std::function<int()> run;                  ///< Once they are parsed; returns the exit code.
+  /// Takes out of all words, before they are parsed, those that are not meant for us. May be empty.
+  std::function<void(std::vector<std::string>& words)> cut = {};
 };
 
 /// Declares `--set KEY=VALUE`, which may be repeated, has one value each time (so that a job file
 /// may follow), and is understood as load_job() does.
 void add_set_option(CLI::App& app, std::vector<std::string>& overrides, const std::string& help);
 
+/// Runs what a process is there for: every error becomes one line on standard error and an exit code.
+int explained(const std::function<int()>& work);
+
 /// Trains the model of a job file, or prints the job or all keys: load_job(), check_job(), train().
 Command train_command();
+/// Starts a program of the user's own as several ranks: programs/.
+Command run_command();
 /// Lets the model of a run predict: score/.
 Command score_command();
 /// Fetches the data of the examples: data/sources/.

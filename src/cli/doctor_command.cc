@@ -17,12 +17,12 @@
 #include <string>
 #include <vector>
 
-#include "base/exit_code.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/unique_fd.h"
 #include "cli/command.h"
 #include "cli/machine_facts.h"
+#include "cluster/exit_code.h"
 #include "cluster/socket_store.h"
 #include "kernel/kernel_report.h"
 #include "os/memory.h"
@@ -275,7 +275,7 @@ int examine() {
     fmt::print("Cohort can train here{}.\n",
                warnings == 0 ? "" : fmt::format("; {} of the above could be better", warnings));
   }
-  return fatal > 0 ? kExitFailed : 0;
+  return fatal > 0 ? cluster::kExitFailed : 0;
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/exit_code.h"
 #include "base/fail.h"
 #include "base/names.h"
 #include "cli/command.h"
+#include "cluster/exit_code.h"
 
 namespace cohort::cli {
 namespace {
@@ -27,14 +27,15 @@ namespace {
 
 /// In the order in which --help lists them.
 std::vector<Command> all_commands() {
-  return {train_command(), score_command(),  data_command(), scale_command(),
-          chaos_command(), doctor_command(), bench_command()};
+  return {train_command(), run_command(),   score_command(),  data_command(),
+          scale_command(), chaos_command(), doctor_command(), bench_command()};
 }
 
 constexpr const char* kMainFooter = R"(Examples:
   cohort train examples/blobs.toml              train in a few seconds, no data needed
   cohort data mnist                             fetch the handwritten digits
   cohort train examples/mnist.toml --workers 2  train on them with two processes
+  cohort run -n 4 ./program                     start a program of your own as four ranks
   cohort score runs/mine --input new.csv        let the model of a run predict
   cohort help train                             everything a command can do
   cohort doctor                                 does this machine have what it takes?
@@ -89,7 +90,7 @@ int report(const CLI::App& app, const CLI::ParseError& error) {
   } else {
     print_error(error.what());
   }
-  return kExitWrongUse;
+  return cluster::kExitWrongUse;
 }
 
 /// The exit code of the command in `words`, the words after the program's own name.
@@ -103,10 +104,13 @@ int run_words(std::vector<std::string> words) {
   }
   if (words.empty()) {
     fmt::print(stderr, "{}", app.help());
-    return kExitWrongUse;
+    return cluster::kExitWrongUse;
   }
   words = normalized(std::move(words));
   check_command_name(words, commands);
+  for (const Command& command : commands) {
+    if (command.name == words[0] && command.cut) command.cut(words);
+  }
   std::reverse(words.begin(), words.end());  // CLI11 takes them last first.
   try {
     app.parse(std::move(words));
@@ -116,17 +120,19 @@ int run_words(std::vector<std::string> words) {
   for (const Command& command : commands) {
     if (app.got_subcommand(command.name)) return command.run();
   }
-  return kExitWrongUse;  // Only options, and none that prints something.
+  return cluster::kExitWrongUse;  // Only options, and none that prints something.
 }
 
-/// The last place where anything is caught: every error becomes one line on standard error and an
-/// exit code. Those of LibTorch come with a backtrace, which is left out.
-int run_and_explain(const std::vector<std::string>& words) {
+}  // namespace
+
+// The last place where anything is caught. Errors of LibTorch come with a backtrace, which is left
+// out.
+int explained(const std::function<int()>& work) {
   try {
-    return run_words(words);
+    return work();
   } catch (const Error& error) {
     print_error(error.what());
-    return exit_code(error.code());
+    return cluster::exit_code(error.code());
   } catch (const c10::Error& error) {
     print_error(error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
@@ -136,10 +142,8 @@ int run_and_explain(const std::vector<std::string>& words) {
   } catch (...) {
     print_error("stopped by an error of unknown kind");
   }
-  return kExitFailed;
+  return cluster::kExitFailed;
 }
-
-}  // namespace
 
 void add_set_option(CLI::App& app, std::vector<std::string>& overrides, const std::string& help) {
   app.add_option("--set", overrides, help)
@@ -151,5 +155,6 @@ void add_set_option(CLI::App& app, std::vector<std::string>& overrides, const st
 }  // namespace cohort::cli
 
 int main(int argc, char** argv) {
-  return cohort::cli::run_and_explain(std::vector<std::string>(argv + 1, argv + argc));
+  return cohort::cli::explained(
+      [&] { return cohort::cli::run_words(std::vector<std::string>(argv + 1, argv + argc)); });
 }

@@ -57,7 +57,7 @@ bool is_hopeless(const TaskFailure& failure) {
 }
 
 int exit_code(const TaskFailure& failure) {
-  return failure.signal != 0 ? kExitRetry : exit_code(failure.code);
+  return failure.signal != 0 ? cluster::kExitRetry : cluster::exit_code(failure.code);
 }
 
 // Restarts of the last ten minutes count, not those of the whole run: a run of weeks may lose a

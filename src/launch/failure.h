@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/deadline.h"
-#include "base/exit_code.h"
+#include "cluster/exit_code.h"
 #include "cluster/task_name.h"
 
 // The loss of a task, from its description to what follows from it:
@@ -18,7 +18,7 @@
 //   sort_by_cause()  of several losses at once, which one is to blame
 //   is_hopeless()    whether a new process would fail in the same way
 //   RestartBudget    whether, and how soon, there is a new process
-//   exit_code()      what the run exits with where there is none (base/exit_code.h)
+//   exit_code()      what the run exits with where there is none (cluster/exit_code.h)
 //
 // All of it is arithmetic: no processes, no clock of its own, no files.
 

@@ -45,10 +45,10 @@ TEST(Failure, IsNamedWithRankStepSignalAndLog) {
 }
 
 TEST(Failure, WrongUseIsTwoAndRetryIs138) {
-  EXPECT_EQ(exit_code(ErrorCode::invalid), 2);
-  EXPECT_EQ(exit_code(ErrorCode::not_found), 2);
-  EXPECT_EQ(exit_code(ErrorCode::timeout), 138);
-  EXPECT_EQ(exit_code(ErrorCode::no_space), 1);
+  EXPECT_EQ(cluster::exit_code(ErrorCode::invalid), 2);
+  EXPECT_EQ(cluster::exit_code(ErrorCode::not_found), 2);
+  EXPECT_EQ(cluster::exit_code(ErrorCode::timeout), 138);
+  EXPECT_EQ(cluster::exit_code(ErrorCode::no_space), 1);
 }
 
 TEST(Failure, IsHopelessWhereANewProcessWouldMeetWithTheSame) {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/exit_code.h"
 #include "base/log.h"
+#include "cluster/exit_code.h"
 #include "cluster/task_name.h"
 #include "train/run/worker_report.h"
 
@@ -154,16 +154,16 @@ void set_status(Summary& summary, const launch::LaunchResult& result,
   if (result.signal != 0) {
     summary.status = "interrupted";
     const bool may_go_on = result.signal == SIGTERM || result.signal == SIGUSR1;
-    summary.exit_code = may_go_on && control.is_saved() ? kExitRetry : 128 + result.signal;
+    summary.exit_code = may_go_on && control.is_saved() ? cluster::kExitRetry : 128 + result.signal;
     // 128 + SIGUSR1 would say that going on may help.
-    if (result.signal == SIGUSR1 && !control.is_saved()) summary.exit_code = kExitFailed;
+    if (result.signal == SIGUSR1 && !control.is_saved()) summary.exit_code = cluster::kExitFailed;
   } else if (!result.failures.empty()) {
     summary.status = "failed";
     summary.exit_code = launch::exit_code(result.failures.front());
   } else {
     // Another launcher's worker was asked to stop, and all have.
     summary.status = "interrupted";
-    summary.exit_code = kExitRetry;
+    summary.exit_code = cluster::kExitRetry;
   }
 }
 

@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "base/crc32c.h"
-#include "base/exit_code.h"
 #include "base/fail.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "cluster/exit_code.h"
 #include "cluster/host_id.h"
 #include "job/job_file.h"
 #include "launch/control/heartbeat.h"
@@ -57,7 +57,7 @@ int report_failure(launch::TaskCard& card) {
     log_error("{}", failure.what());
     card.fail_with(failure);
   }
-  return exit_code(failure.code());
+  return cluster::exit_code(failure.code());
 }
 
 /// A process that failed ends at once. Tearing things down could wait for peers, or touch a

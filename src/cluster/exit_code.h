@@ -2,7 +2,7 @@
 
 #include <cohort/error.h>
 
-namespace cohort {
+namespace cohort::cluster {
 
 /// What processes of Cohort exit with where they did not end well, so that whoever started them
 /// knows whether to try again.
@@ -30,4 +30,4 @@ inline int exit_code(ErrorCode code) {
   }
 }
 
-}  // namespace cohort
+}  // namespace cohort::cluster
