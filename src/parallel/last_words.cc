@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "base/exit_code.h"
+#include "cluster/exit_code.h"
 #include "os/this_process.h"
 
 namespace cohort::parallel {
