@@ -62,6 +62,9 @@ def main():
               ["mlp, 2 workers: training", "mlp, 1 worker: training",
                "mlp, 2 workers: memory of the largest",
                "from the command to the end of the first step"])
+        check(*run(cohort, ["loop", "--only", "mlp", "sums"], folder),
+              ["mlp, 2 workers: training", "mlp, 1 worker: training",
+               "sum of 1 KiB, 2 ranks", "sum of 64 KiB, 2 ranks"])
         check(*run(cohort, ["ps", "--only", "1-workers-1-servers"], folder),
               ["push of 4 bytes, 1 worker, 1 server", "push and pull of 64 KiB, 1 worker, 1 server"])
         cost_of_checkpoints(cohort, folder)

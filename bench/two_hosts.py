@@ -5,10 +5,11 @@
 
 The wide MLP of `cohort bench train`, one rank and one core per host, Gloo between them. In every
 round Cohort and DDP train one after the other, DDP as it is installed and tuned, which is with
-all that Cohort gives itself. Cohort also with `strategy.factors`, which sends what linear layers'
-gradients are the products of, and with `compression.kind = "auto"` (whose rate is of all steps after
-the first ones, those in which it tries included). Prints the time of a step and how many times faster Cohort is, without
-and with factors: the median of the rounds' own ratios, and the lowest and highest.
+all that Cohort gives itself. Cohort sends what linear layers' gradients are the products of, as it
+does by itself with layers this wide ("Cohort"); or, with `strategy.factors = false`, gradients as they
+are, and these with `compression.kind = "auto"` (whose rate is of all steps after the first ones, those
+in which it tries included). Prints the time of a step and how many times faster Cohort is, by itself and with gradients:
+the median of the rounds' own ratios, and the lowest and highest.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import tempfile
 from two_namespaces import WIDE_MLP, TwoHosts
 
 SKIPPED = 5  # Steps that Cohort leaves out of its rate.
+GRADIENTS = "Cohort, gradients"
 DDP = pathlib.Path(__file__).with_name("ddp_train.py")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "17179869184"}
@@ -69,10 +71,11 @@ def main():
     settings = settings_of_cohort(options.command)
     with TwoHosts(options.rate) as hosts, tempfile.TemporaryDirectory() as folder:
         ways = {"Cohort": lambda: cohort_step(hosts, options.command, options, folder),
-                "Cohort, factors": lambda: cohort_step(hosts, options.command, options, folder,
-                                                       "factors = true"),
-                "Cohort, auto": lambda: cohort_step(hosts, options.command, options, folder,
-                                                    'compression.kind = "auto"'),
+                GRADIENTS: lambda: cohort_step(hosts, options.command, options, folder,
+                                               "factors = false"),
+                "gradients, auto": lambda: cohort_step(
+                    hosts, options.command, options, folder,
+                    'factors = false\ncompression.kind = "auto"'),
                 "PyTorch DDP": lambda: ddp_step(hosts, options, {}),
                 "PyTorch DDP, tuned": lambda: ddp_step(hosts, options, MALLOC | settings)}
         if options.against:
@@ -83,10 +86,10 @@ def main():
             for name in order[number % len(order):] + order[:number % len(order)]:
                 times[name].append(ways[name]())
     print(f"{'':<20} {'ms a step':>10} {'lowest':>8} {'highest':>8} {'Cohort is':>22} "
-          f"{'with factors':>22}")
+          f"{'with gradients':>22}")
     for name, values in times.items():
         shown = ""
-        for ours in ("Cohort", "Cohort, factors"):
+        for ours in ("Cohort", GRADIENTS):
             ratios = [other / own for own, other in zip(times[ours], values)]
             shown += f" {statistics.median(ratios):>6.2f}x ({min(ratios):.2f} to {max(ratios):.2f})"
         print(f"{name:<20} {statistics.median(values) * 1e3:>10.1f} {min(values) * 1e3:>8.1f} "

@@ -126,7 +126,9 @@ struct StrategyOptions {
 
   std::string algorithm = "auto";       ///< allreduce: ring, direct, tree, auto.
   std::int64_t bucket_bytes = 4 << 20;  ///< allreduce: gradients travel in pieces of this size.
-  bool factors = false;  ///< allreduce: linear layers' factors travel where they are smaller.
+  /// allreduce: linear layers' factors travel where they are smaller. Without a value: where they are
+  /// much smaller, of large layers.
+  std::optional<bool> factors = {};
 
   std::string consistency = "sync";  ///< parameter-server: sync, async, bounded, k-of-n.
   std::int64_t staleness = 8;        ///< bounded: steps the fastest may be ahead of the slowest.

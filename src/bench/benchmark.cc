@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/names.h"
+#include "bench/peers.h"
 #include "bench/results.h"
 #include "kernel/kernel_report.h"
 
@@ -65,6 +66,13 @@ void select(Benchmark& benchmark, const std::vector<std::string>& only) {
   narrow(benchmark.contenders, with_reference);
 }
 
+/// What stands in bench/ beside this command stands there beside the other build's, too.
+std::string of_other_build(const std::string& word, const std::filesystem::path& binary) {
+  const auto path = std::filesystem::path(word);
+  if (peer_program(path.filename()) != word) return word;
+  return binary.parent_path() / "bench" / path.filename();
+}
+
 /// The contender as another build of this command is, on the same terms.
 Contender of_other_build(const Contender& ours, const std::string& binary) {
   Contender other = ours;
@@ -72,7 +80,10 @@ Contender of_other_build(const Contender& ours, const std::string& binary) {
   other.label = fmt::format("{} of {}", ours.label, binary);
   other.group = [group = ours.group, binary](const Case& one_case) {
     ProgramGroup programs = group(one_case);
-    for (Program& program : programs.programs) program.words.front() = binary;
+    for (Program& program : programs.programs) {
+      for (std::string& word : program.words) word = of_other_build(word, binary);
+      program.words.front() = binary;
+    }
     return programs;
   };
   return other;

@@ -109,6 +109,10 @@ Benchmark train_benchmark(const BenchOptions& options);
 /// The same contenders, only from the start of the command to the end of the first step.
 Benchmark start_benchmark(const BenchOptions& options);
 
+/// Programs with loops of their own (cohort/data_parallel.h) in place of Cohort's: the networks and
+/// peers of train_benchmark, and sums of their tensors beside Open MPI's.
+Benchmark loop_benchmark(const BenchOptions& options);
+
 /// Pushes and pulls of float32 arrays between workers and parameter servers of one machine:
 /// Cohort's shared memory, its gRPC, and plain gRPC calls.
 Benchmark ps_benchmark(const BenchOptions& options);

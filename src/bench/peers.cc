@@ -78,6 +78,12 @@ Program under_mpirun(int ranks, const std::string& program, const std::vector<st
           -1};
 }
 
+Program cohort_run(int ranks, const std::string& program, const std::vector<std::string>& words) {
+  return {
+      joined({this_binary(), "run", "-n", std::to_string(ranks), "--no-prefix", program}, words),
+      kOneThread, -1};
+}
+
 Program cohort_worker(const std::vector<std::string>& words) {
   return {joined({this_binary(), "bench", "worker"}, words), kOneThread, -1};
 }

@@ -56,6 +56,9 @@ std::optional<Python> python_with_torch(const std::string& wanted = "");
 /// have more ranks than cores.
 Program under_mpirun(int ranks, const std::string& program, const std::vector<std::string>& words);
 
+/// `program` as `ranks` ranks of this command's `cohort run`.
+Program cohort_run(int ranks, const std::string& program, const std::vector<std::string>& words);
+
 /// This command as `cohort bench worker WORDS...`.
 Program cohort_worker(const std::vector<std::string>& words);
 

@@ -19,6 +19,7 @@ Examples:
   cohort bench train --only mlp conv --json train.json
   cohort bench train --against ../before/build/release/cohort --only cohort
   cohort bench train --python ~/venv/bin/python3 --only ddp
+  cohort bench loop --only mlp sums
   cohort bench ps --only 1-workers-1-servers
   cohort bench checkpoint
   cohort bench start
@@ -40,6 +41,8 @@ struct NamedBenchmark {
 constexpr NamedBenchmark kBenchmarks[] = {
     {"allreduce", "Sums between processes: Cohort, Open MPI, Gloo", bench::allreduce_benchmark},
     {"train", "Training: Cohort, PyTorch DDP, LibTorch loops, MPI", bench::train_benchmark, true,
+     true},
+    {"loop", "Own loops by Cohort, DDP, MPI, and their sums of tensors", bench::loop_benchmark, true,
      true},
     {"ps", "Pushes and pulls: Cohort's parameter server, plain gRPC", bench::ps_benchmark},
     {"checkpoint", "Training with checkpoints and without: what they cost",

@@ -142,7 +142,7 @@ void check_replicas(const Job& job) {
 }
 
 void check_factors(const StrategyOptions& strategy) {
-  if (!strategy.factors || strategy.compression.kind == "none") return;
+  if (!strategy.factors.value_or(false) || strategy.compression.kind == "none") return;
   fail(ErrorCode::invalid,
        "strategy.factors is set, and strategy.compression.kind is \"{}\"; gradients travel as "
        "factors or compressed, not both",

@@ -145,6 +145,7 @@ struct Change {
   void operator()(std::uint64_t& value) const { value = 0xfedcba9876543210u; }
   void operator()(double& value) const { value = value * 0.3 + 1e-7; }
   void operator()(std::optional<double>& value) const { value = 1.0 / 3; }
+  void operator()(std::optional<bool>& value) const { value = true; }
   void operator()(bool& value) const { value = !value; }
   void operator()(std::vector<std::int64_t>& value) const { value = {5, 1}; }
   void operator()(std::vector<LayerOptions>& value) const {

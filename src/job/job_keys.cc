@@ -216,7 +216,8 @@ Keys strategy_keys() {
       {"strategy.factors", in<&Job::strategy, &S::factors>,
        "`allreduce` by messages: of linear layers not the gradient of the weight travels but the "
        "two matrices it is the product of, where these are at most half as large; every worker "
-       "multiplies. Exact, and for slow networks."},
+       "multiplies. Exact, and for slow networks. If not given, it is so for large layers whose "
+       "matrices are much smaller."},
       {"strategy.consistency", in<&Job::strategy, &S::consistency>,
        "`parameter-server`: update with all workers' gradients (`sync`), with each at once "
        "(`async`; `bounded` limits how far workers drift apart), or with the first few (`k-of-n`).",

@@ -39,6 +39,9 @@ std::string type_words(const std::optional<double>&) {
 std::string type_words(bool) {
   return "true or false";
 }
+std::string type_words(const std::optional<bool>&) {
+  return "true or false";
+}
 std::string type_words(const std::vector<std::int64_t>&) {
   return "a list of whole numbers";
 }

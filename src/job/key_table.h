@@ -29,7 +29,8 @@ template <class Owner>
 using Field =
     std::variant<std::string& (*)(Owner&), std::int64_t& (*)(Owner&), std::uint64_t& (*)(Owner&),
                  double& (*)(Owner&), std::optional<double>& (*)(Owner&), bool& (*)(Owner&),
-                 std::vector<std::int64_t>& (*)(Owner&), std::vector<LayerOptions>& (*)(Owner&)>;
+                 std::optional<bool>& (*)(Owner&), std::vector<std::int64_t>& (*)(Owner&),
+                 std::vector<LayerOptions>& (*)(Owner&)>;
 
 /// What can be said about a value without knowing the other values.
 struct Limits {

@@ -118,7 +118,8 @@ class JobReader {
     return true;
   }
 
-  bool take(const toml::node& node, std::optional<double>& value) const {
+  template <class Value>
+  bool take(const toml::node& node, std::optional<Value>& value) const {
     return take(node, value.emplace());
   }
 

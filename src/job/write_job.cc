@@ -30,7 +30,8 @@ std::string text_of(const Value& value, const std::string&) {
   } else if constexpr (std::is_same_v<Value, std::uint64_t>) {
     // TOML's integers are signed; a seed above their range comes back by the same cast.
     return fmt::format("{}", static_cast<std::int64_t>(value));
-  } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
+  } else if constexpr (std::is_same_v<Value, std::optional<double>> ||
+                       std::is_same_v<Value, std::optional<bool>>) {
     return value ? text_of(*value, "") : "";
   } else if constexpr (std::is_same_v<Value, double>) {
     const std::string shortest = fmt::format("{}", value);
@@ -74,7 +75,7 @@ std::string text_of(const std::vector<LayerOptions>& layers, const std::string& 
 /// An empty value that is also the default says nothing to a reader. An empty one that is not the
 /// default must be written: without it the default would come back.
 bool says_nothing(const std::string& value, const std::string& preset) {
-  return value == preset && (value == "\"\"" || value == "[]");
+  return value == preset && (value.empty() || value == "\"\"" || value == "[]");
 }
 
 /// The text of a job, key by key; keys of three parts gather in the inline table of their middle:

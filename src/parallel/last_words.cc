@@ -22,7 +22,7 @@ std::terminate_handler before = nullptr;
     } catch (const Error& error) {
       std::fprintf(stderr, "cohort: %s\n", error.what());
       os::flush_output();
-      ::_exit(exit_code(error.code()));
+      ::_exit(cluster::exit_code(error.code()));
     } catch (...) {
     }
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/names.h"
+#include "strategy/allreduce/factor_exchange.h"
 
 namespace cohort::strategy {
 namespace {
@@ -12,8 +13,11 @@ namespace {
 std::unique_ptr<Strategy> make_allreduce(const StrategyContext& context) {
   const std::string& compression = context.options.compression.kind;
   const bool shares_memory = context.engine.shared_regions() != nullptr;
-  if (compression != "none" && !(compression == "auto" && shares_memory)) {
-    return make_allreduce_compressed(context);
+  const bool is_auto = compression == "auto";
+  if (compression != "none" && !(is_auto && shares_memory)) {
+    // What is exact and this small needs no codec.
+    return is_auto && FactorExchange::suffice(context) ? make_allreduce_buckets(context)
+                                                       : make_allreduce_compressed(context);
   }
   // Reading gradients where they are beats every way of sending them.
   const bool in_place = context.options.algorithm == "auto" || context.engine.world() == 1;

@@ -230,6 +230,28 @@ TEST(Factors, GiveWhatOneProcessGivesAndSendLess) {
   }
 }
 
+// Where the job does not say: large layers send factors, and then auto tries no codec.
+TEST(Factors, TravelByThemselvesOfLargeLayersOnly) {
+  const auto bytes_of = [](Job job, std::optional<bool> wanted, const char* codec) {
+    job = with_workers(job, 2, "gloo", "ring");
+    job.strategy.factors = wanted;
+    job.strategy.compression.kind = codec;
+    return train_for_test(job).summary.bytes_sent;
+  };
+  Job large = wide_job(24);
+  large.model.hidden = {1024, 1024};
+  large.train.steps = 6;
+  const auto gradients = bytes_of(large, false, "none");
+  const auto by_itself = bytes_of(large, std::nullopt, "none");
+  EXPECT_LT(4 * by_itself, gradients);
+  EXPECT_EQ(by_itself, bytes_of(large, std::nullopt, "auto"));
+
+  Job small = wide_job(24);
+  small.train.steps = 6;
+  EXPECT_EQ(bytes_of(small, std::nullopt, "none"), bytes_of(small, false, "none"));
+  EXPECT_LT(bytes_of(small, true, "none"), bytes_of(small, false, "none"));
+}
+
 TEST(Factors, GiveTheSameBytesAgain) {
   Job job = with_workers(wide_job(24), 3, "gloo", "ring");
   job.strategy.factors = true;

@@ -34,7 +34,7 @@ class AllreduceBuckets : public Strategy {
         transport_(context.engine.connect(context.timeout.deadline())),
         model_(context),
         first_step_(model_.step()),
-        as_factors_(choose_factors()),
+        as_factors_(FactorExchange::choose(model_.space(), context, model_.sums())),
         factors_(model_.space(), *transport_,
                  {.parameters = as_factors_, .samples = context.samples * context.engine.world()}),
         reducer_(*transport_, model_.travelling(),
@@ -92,12 +92,6 @@ class AllreduceBuckets : public Strategy {
                        reducer_.buckets().segments.size() == 1 ? "" : "s",
                        context_.engine.sends_in_background() ? " during the backward pass" : "",
                        factors == 0 ? "" : fmt::format(", {} of them factors", factors));
-  }
-
-  std::vector<bool> choose_factors() {
-    if (!context_.options.factors)
-      return std::vector<bool>(model_.layout().parameters.entries.size());
-    return FactorExchange::choose(model_.space(), context_.samples, model_.sums());
   }
 
   collective::BucketReducer::Options reducer_options() {

@@ -34,15 +34,30 @@ bool all_have_the_same_kernels(WorkerSums& sums) {
                              [&](const auto& one) { return std::ranges::equal(one, all.front()); });
 }
 
-/// Twice (W-1) · b · (in + out), the factors, is at most what a ring would send of the product.
-bool pays(const torch::Tensor& weight, std::int64_t samples, int world) {
+/// Factors of others must be waited for before they are multiplied, and with small weights the time
+/// of messages is all that counts.
+constexpr std::int64_t kLargeWeight = 1 << 20;
+
+/// What is left of the gradients is too little for codecs to bother with.
+constexpr double kLittle = 0.1;
+
+/// (W-1) · b · (in + out), the factors, as a part of what a ring would send of the product; nothing
+/// where the gradient is no product.
+std::optional<double> relative_size(const torch::Tensor& weight, const StrategyContext& context) {
   const auto rows_per_sample = tensor::ProductMark::rows_per_sample(weight);
-  if (!rows_per_sample || weight.dim() != 2) return false;
+  if (!rows_per_sample || weight.dim() != 2) return std::nullopt;
   const auto out = static_cast<double>(weight.size(0));
   const auto in = static_cast<double>(weight.size(1));
-  const auto rows = static_cast<double>(samples * *rows_per_sample);
-  const double others = world - 1;
-  return 2 * (others * rows * (in + out)) <= 2 * others / world * in * out;
+  const auto rows = static_cast<double>(context.samples * *rows_per_sample);
+  const double world = context.engine.world();
+  return rows * (in + out) * world / (2 * in * out);
+}
+
+bool pays(const torch::Tensor& weight, const StrategyContext& context) {
+  const auto size = relative_size(weight, context);
+  if (!size || context.engine.world() == 1 || context.samples == 0) return false;
+  const auto& wanted = context.options.factors;
+  return wanted ? *wanted && *size <= 0.5 : *size <= 0.2 && weight.numel() >= kLargeWeight;
 }
 
 }  // namespace
@@ -57,14 +72,11 @@ std::span<float> FactorExchange::Stacked::slice(std::vector<float>& all, std::si
 // All ranks come to the same choice: it follows from shapes and numbers that all have, and whether
 // the kernels are the same is asked of all. With factors every rank makes the whole product itself;
 // were the products not the same to the bit, models would drift apart without anybody noticing.
-std::vector<bool> FactorExchange::choose(const tensor::FlatSpace& space, std::int64_t samples,
-                                         WorkerSums& sums) {
+std::vector<bool> FactorExchange::choose(const tensor::FlatSpace& space,
+                                         const StrategyContext& context, WorkerSums& sums) {
   const std::size_t parameters = space.layout().parameters.entries.size();
   std::vector<bool> chosen(parameters);
-  if (sums.world() == 1 || samples == 0) return chosen;
-  for (std::size_t i = 0; i < parameters; ++i) {
-    chosen[i] = pays(space.parameter(i), samples, sums.world());
-  }
+  for (std::size_t i = 0; i < parameters; ++i) chosen[i] = pays(space.parameter(i), context);
   if (std::ranges::count(chosen, true) > 0 && !all_have_the_same_kernels(sums)) {
     log_warn(
         "workers compute with different kernels (this one with {}): gradients travel, not "
@@ -73,6 +85,17 @@ std::vector<bool> FactorExchange::choose(const tensor::FlatSpace& space, std::in
     chosen.assign(parameters, false);
   }
   return chosen;
+}
+
+bool FactorExchange::suffice(const StrategyContext& context) {
+  double all = 0, others = 0;
+  for (const NamedTensor& parameter : context.model.parameters()) {
+    if (!parameter.tensor.requires_grad()) continue;
+    const auto count = static_cast<double>(parameter.tensor.numel());
+    all += count;
+    if (!pays(parameter.tensor, context)) others += count;
+  }
+  return others <= kLittle * all;
 }
 
 FactorExchange::FactorExchange(tensor::FlatSpace& space, transport::Transport& transport,

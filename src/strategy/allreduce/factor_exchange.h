@@ -22,7 +22,14 @@ namespace cohort::strategy {
 /// the same kernels the same bits on all. (Xie et al. 2016, "sufficient factor broadcasting".)
 ///
 /// It costs (W-1) times the multiplications of the own product, so it is for networks that are slow
-/// beside the processor.
+/// beside the processor; and where factors are a small part of a large product it is faster on any
+/// network. Which weights travel so follows from shapes, never from time: the same job gives the
+/// same bytes.
+///
+///   strategy.factors   weights whose factors are …
+///   true               at most half of what a ring would send
+///   not given          at most a fifth of it, and which have a million elements or more
+///   false              none
 ///
 ///   backward pass   the layer leaves its factors in the parameter's sink, not multiplied
 ///   exchange()      1. how many rows each rank has (the last batch of an epoch may be short)
@@ -38,12 +45,15 @@ class FactorExchange {
     std::int64_t samples = 0;      ///< Of a step, of all workers; nobody can have more.
   };
 
-  /// Which parameters travel as factors: those with a ProductMark whose factors are at most half of
-  /// what a ring would send, for `samples` of each worker. None where the workers do not compute
-  /// with the same kernels, as their models would drift apart: that is said in the log. All workers
-  /// call it together.
-  static std::vector<bool> choose(const tensor::FlatSpace& space, std::int64_t samples,
+  /// Which parameters travel as factors, by the table above: those with a ProductMark, for
+  /// `context.samples` of each worker. None where the workers do not compute with the same kernels,
+  /// as their models would drift apart: that is said in the log. All workers call it together.
+  static std::vector<bool> choose(const tensor::FlatSpace& space, const StrategyContext& context,
                                   WorkerSums& sums);
+
+  /// Whether so much of a job's gradients travels as factors that no codec makes its steps much
+  /// shorter. Known from shapes, before there is a FlatSpace.
+  static bool suffice(const StrategyContext& context);
 
   /// From now on the layers of these parameters leave their factors in the sinks. All three must
   /// outlive this.
