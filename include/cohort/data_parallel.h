@@ -61,8 +61,10 @@ struct DataParallelOptions {
 /// that one would on their batches joined; wait(rows) does so for any numbers of rows. Batch norm
 /// sees the rows of its rank alone.
 ///
-/// It keeps no hooks, and no copy of the gradients but the one they are summed in. The module must
-/// outlive it, and keep its parameters: new ones need a new DataParallel. One thread at a time.
+/// It keeps no hooks, and no copy of the gradients but the one they are summed in: what wait() and
+/// finish() leave as a gradient is overwritten by the next. The module must outlive it, and keep its
+/// parameters: new ones, and frozen ones that are to be trained from now on, need a new DataParallel.
+/// One thread at a time.
 class DataParallel {
  public:
   /// All ranks call it, with modules of the same parameters and buffers: names, types, shapes. Throws
@@ -86,11 +88,17 @@ class DataParallel {
   void wait(std::int64_t rows);
 
   /// For a rank that has no more batches while others do: takes part in their calls of wait(), with no
-  /// weight, until all ranks have called it. `step` is what the program does after wait()
+  /// weight, until all ranks have called it. Gradients that it still has are dropped. `step` is what the program does after wait()
   /// (optimizer.step(), a schedule), called after each, so that optimizers stay alike. Without it the
   /// rank's model stands still, and in the end all ranks take parameters and buffers from one that
   /// went furthest; their optimizers' states differ then.
   void finish(const std::function<void()>& step = {});
+
+  /// The same for several modules whose ranks run out of batches together (a GAN's two): takes part in
+  /// whichever wait() the others call, and then calls `step(i)`, which does what the program does
+  /// after the wait() of modules[i]. Who finishes gives the same list as the others who do.
+  static void finish_all(const std::vector<DataParallel*>& modules,
+                         const std::function<void(std::size_t module)>& step = {});
 
   /// Scales the gradients, after wait(), so that their norm, all taken as one vector, is at most
   /// `most`, and returns what it was: as torch::nn::utils::clip_grad_norm_, and the same on all ranks.

@@ -59,8 +59,8 @@ class Work {
 ///
 /// Tensors are on the CPU, of float32, float64, bfloat16, int32, int64, uint8 or bool. Those that a
 /// call changes must be contiguous; those that it only reads are copied where they are not. Results
-/// are the same bits on all ranks and in every run: what is combined is combined in the order of the
-/// ranks. Autograd does not see any of it. One thread at a time may use a group.
+/// are the same bits on all ranks and in every run: what is combined is combined in a fixed order, in
+/// shared memory that of the ranks. Autograd does not see any of it. One thread at a time may use a group.
 class Group {
  public:
   int rank() const;
@@ -134,10 +134,14 @@ struct JoinOptions {
   std::string engine = "auto";
   /// For how long a call waits for ranks that live but do not come.
   double timeout_seconds = 600;
-  /// Threads that this rank computes with. 0: OMP_NUM_THREADS, or its share of the host's cores.
+  /// Threads that this rank computes with. 0: OMP_NUM_THREADS, or as many as its share has cores.
   int threads = 0;
-  /// Binds the rank to its share of the host's cores, unless whoever started it has bound it.
+  /// Binds the rank to its share of the host's cores: those that it may use, divided among the ranks
+  /// that may use the same.
   bool pin = true;
+  /// Has malloc keep large blocks instead of giving them back to the system, and share one arena among
+  /// all threads: LibTorch programs gain up to a third by that.
+  bool keep_memory = true;
   /// What goes between hosts is not encrypted. Without this, or COHORT_INSECURE=1, a group of
   /// several hosts is refused.
   bool insecure = false;
@@ -148,7 +152,7 @@ struct JoinOptions {
 /// a group of one, in which every call costs nothing.
 ///
 /// Call it once, after use_fast_kernels() and before the program computes: it gives this rank its
-/// cores and threads, and has malloc keep large blocks, which LibTorch programs gain a third by. An
+/// cores, threads and memory. An
 /// Error of Cohort that nobody catches then ends the program with one sentence and the exit code that
 /// launchers understand (138: a peer was lost, trying again may help) instead of an abort.
 Group join(const JoinOptions& options = {});

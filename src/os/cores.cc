@@ -1,7 +1,6 @@
 #include "os/cores.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 namespace cohort::os {
 
@@ -33,10 +32,6 @@ void run_on_cores(const std::vector<int>& cores) {
 
 void bind_to_share(const LocalPlace& place) {
   run_on_cores(share_of_cores(usable_core_numbers(), place.local_rank, place.local_workers));
-}
-
-bool is_bound() {
-  return static_cast<long>(usable_core_numbers().size()) < ::sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 }  // namespace cohort::os

@@ -28,7 +28,4 @@ struct LocalPlace {
 /// Binds the calling thread, and what it starts from now on, to its part of the cores it may use.
 void bind_to_share(const LocalPlace& place);
 
-/// Whether somebody has bound this process already: it may use fewer cores than the machine has.
-bool is_bound();
-
 }  // namespace cohort::os

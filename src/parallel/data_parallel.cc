@@ -1,7 +1,7 @@
 #include <cohort/data_parallel.h>
 
 #include <algorithm>
-#include <atomic>
+#include <span>
 #include <utility>
 
 #include "base/fail.h"
@@ -39,63 +39,95 @@ struct DataParallel::State {
   State(const Group& the_group, std::vector<NamedTensor> the_parameters,
         std::vector<NamedTensor> the_buffers, const DataParallelOptions& the_options)
       : group(the_group),
-        parameters(std::move(the_parameters)),
-        buffers(std::move(the_buffers)),
+        parameters(parallel::each_once(std::move(the_parameters))),
+        buffers(parallel::each_once(std::move(the_buffers))),
         options(the_options),
-        trained(parallel::trained_parameters(parameters)),
         module(number_of_this_group()) {
+    for (const NamedTensor& one : parameters) {
+      (one.tensor.requires_grad() ? trained : frozen).push_back(one);
+    }
+    parallel::check_options(options);
     if (group.world() == 1) return;
     parallel::check_same_model(group, parameters, buffers);
     parallel::share_values(group, parameters, 0);
     parallel::share_values(group, buffers, 0);
     memory = std::make_unique<parallel::GradientMemory>(group, trained);
     average = parallel::make_gradient_average(group, options, *memory);
-    used.resize(memory->size());
+    std::size_t& most = GroupAccess::state(group).most_parameters;
+    most = std::max(most, memory->size());
   }
 
   void wait(Turn::Kind kind, std::int64_t value) {
     if (value < 0) fail(ErrorCode::invalid, "wait() with {} rows", value);
-    if (group.world() == 1 || *pauses > 0) return;
+    if (*pauses > 0) return;
+    check_still_frozen();
+    if (group.world() == 1) return;
+    forget_used();
     memory->collect(used);
-    const std::vector<Turn> turns = take_turns(kind, value);
+    const std::vector<Turn> turns = take_turns({.module = module, .kind = kind, .value = value});
     ++steps;
     make_step(turns);
   }
 
-  void finish(const std::function<void()>& step) {
-    if (group.world() == 1) return;
-    const Turn::Kind kind = step ? Turn::Kind::follows : Turn::Kind::stands;
+  /// Several modules whose ranks run out of batches together: one at a time, as the others go on.
+  static void finish(std::span<State* const> all, const std::function<void(std::size_t)>& step) {
+    State& first = *all.front();
+    if (first.group.world() == 1) return;
+    const Turn own{.module = all.size() == 1 ? first.module : Turn::kAnyModule,
+                   .kind = step ? Turn::Kind::follows : Turn::Kind::stands};
     for (;;) {
-      memory->clear();
-      std::ranges::fill(used, 0);
-      const std::vector<Turn> turns = take_turns(kind, steps);
-      if (parallel::all_have_run_out(turns)) return catch_up(turns);
-      make_step(turns);
+      for (const State* one : all) one->memory->drop();
+      first.forget_used();
+      const std::vector<Turn> turns = first.take_turns(own);
+      if (parallel::all_have_run_out(turns)) break;
+      const auto next = std::ranges::find(all, parallel::module_of(turns), &State::module);
+      if (next == all.end()) {
+        fail(ErrorCode::invalid,
+             "the others wait for the gradients of module {}, which is not among those that this "
+             "rank finishes",
+             parallel::module_of(turns));
+      }
+      State& one = **next;
+      one.used = first.used;
+      one.make_step(turns);
       if (!step) continue;
-      ++steps;
-      step();
+      ++one.steps;
+      step(static_cast<std::size_t>(next - all.begin()));
     }
+    for (State* one : all) one->catch_up(own.kind);
   }
 
   const Group group;
   const std::vector<NamedTensor> parameters;
   const std::vector<NamedTensor> buffers;
   const DataParallelOptions options;
-  const std::vector<NamedTensor> trained;
   const std::uint64_t module;
   const std::shared_ptr<int> pauses = std::make_shared<int>(0);
+  std::vector<NamedTensor> trained;
+  std::vector<NamedTensor> frozen;
   std::int64_t steps = 0;  ///< That its model has made together with others.
   std::unique_ptr<parallel::GradientMemory> memory;
   std::unique_ptr<parallel::GradientAverage> average;
-  std::vector<std::uint8_t> used;
+  std::vector<std::uint8_t> used;  ///< By parameter; as long as that of any module of the group.
 
  private:
   /// Ranks of one program make their objects in the same order, so equal numbers are the same module.
   std::uint64_t number_of_this_group() const { return ++GroupAccess::state(group).modules; }
 
-  std::vector<Turn> take_turns(Turn::Kind kind, std::int64_t value) {
-    std::vector<Turn> turns = parallel::exchange_turns(
-        GroupAccess::communicator(group), {.module = module, .kind = kind, .value = value}, used);
+  void forget_used() { used.assign(GroupAccess::state(group).most_parameters, 0); }
+
+  void check_still_frozen() const {
+    for (const NamedTensor& one : frozen) {
+      if (!one.tensor.requires_grad()) continue;
+      fail(ErrorCode::invalid,
+           "parameter {} was frozen when its DataParallel was made and is trained now: make a new "
+           "one after changing what is trained",
+           one.name);
+    }
+  }
+
+  std::vector<Turn> take_turns(const Turn& own) {
+    std::vector<Turn> turns = parallel::exchange_turns(GroupAccess::communicator(group), own, used);
     parallel::check_turns(turns);
     return turns;
   }
@@ -109,11 +141,13 @@ struct DataParallel::State {
 
   /// The model of a rank that stood still is that of a rank that did not, of which there is one:
   /// whoever had the most batches.
-  void catch_up(const std::vector<Turn>& turns) const {
+  void catch_up(Turn::Kind kind) {
+    const std::vector<Turn> turns = take_turns({.module = module, .kind = kind, .value = steps});
+    const auto furthest = std::ranges::max_element(turns, {}, &Turn::value);
+    steps = furthest->value;
     const bool all_followed = std::ranges::none_of(
         turns, [](const Turn& turn) { return turn.kind == Turn::Kind::stands; });
     if (all_followed) return;
-    const auto furthest = std::ranges::max_element(turns, {}, &Turn::value);
     const auto root = static_cast<int>(furthest - turns.begin());
     parallel::share_values(group, parameters, root);
     parallel::share_values(group, buffers, root);
@@ -142,7 +176,22 @@ void DataParallel::wait(std::int64_t rows) {
 }
 
 void DataParallel::finish(const std::function<void()>& step) {
-  state_->finish(step);
+  State* const one = state_.get();
+  State::finish({&one, 1},
+                step ? [&](std::size_t) { step(); } : std::function<void(std::size_t)>());
+}
+
+void DataParallel::finish_all(const std::vector<DataParallel*>& modules,
+                              const std::function<void(std::size_t module)>& step) {
+  if (modules.empty()) fail(ErrorCode::invalid, "finish_all() of no module");
+  std::vector<State*> states;
+  for (const DataParallel* one : modules) states.push_back(one->state_.get());
+  const auto group_of = [](const State* one) { return &GroupAccess::state(one->group); };
+  if (!std::ranges::all_of(states,
+                           [&](State* one) { return group_of(one) == group_of(states.front()); })) {
+    fail(ErrorCode::invalid, "modules of different groups are finished one after the other");
+  }
+  State::finish(states, step);
 }
 
 double DataParallel::clip_grad_norm(double most) {

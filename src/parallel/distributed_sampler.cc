@@ -99,10 +99,10 @@ torch::optional<std::vector<std::size_t>> DistributedSampler::next(std::size_t b
 }
 
 void DistributedSampler::save(torch::serialize::OutputArchive& archive) const {
-  archive.write(
-      "cursor",
-      torch::tensor({std::max<std::int64_t>(state_->epoch, 0), state_->done}, torch::kInt64),
-      /*is_buffer=*/true);
+  const data::Cursor begun{.epoch = std::max<std::int64_t>(state_->epoch, 0),
+                           .offset = state_->done};
+  const data::Cursor at = state_->next_pass.value_or(begun);
+  archive.write("cursor", torch::tensor({at.epoch, at.offset}, torch::kInt64), /*is_buffer=*/true);
 }
 
 void DistributedSampler::load(torch::serialize::InputArchive& archive) {

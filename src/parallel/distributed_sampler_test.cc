@@ -97,23 +97,32 @@ TEST(DistributedSampler, EveryEpochHasItsOwnOrderWhichComesBack) {
   });
 }
 
+/// A new sampler with what the other one has saved.
+DistributedSampler reloaded(const Group& group, const DistributedSampler& before,
+                            const SamplerOptions& options) {
+  torch::serialize::OutputArchive saved;
+  before.save(saved);
+  std::stringstream stream;
+  saved.save_to(stream);
+  torch::serialize::InputArchive loaded;
+  loaded.load_from(stream);
+  DistributedSampler after(group, 26, 3, options);
+  after.load(loaded);
+  return after;
+}
+
 TEST(DistributedSampler, AnEpochIsTakenUpInTheMiddleByAnyNumberOfRanks) {
-  const auto whole = joined(epoch_of_ranks(1, 26, 4, {.last = LastBatch::keep}, 5));
+  const SamplerOptions keep{.last = LastBatch::keep};
+  const auto whole = joined(epoch_of_ranks(1, 26, 4, keep, 5));
   const std::vector<std::size_t> rest(whole.begin() + 12, whole.end());
   for (const int world : {1, 2, 3}) {
     const auto ranks = results_of_ranks<Batches>(world, [&](const Group& group) {
-      DistributedSampler before(group, 26, 3, {.last = LastBatch::keep});
+      DistributedSampler before(group, 26, 3, keep);
       before.set_epoch(5);
       before.reset();
       while (before.samples_done() < 12) before.next(static_cast<std::size_t>(12 / world));
-      torch::serialize::OutputArchive saved;
-      before.save(saved);
-      std::stringstream stream;
-      saved.save_to(stream);
-      torch::serialize::InputArchive loaded;
-      loaded.load_from(stream);
-      DistributedSampler after(group, 26, 3, {.last = LastBatch::keep});
-      after.load(loaded);
+      // Saved again before anything was taken of it: it is still where it was.
+      DistributedSampler after = reloaded(group, reloaded(group, before, keep), keep);
       after.reset();
       EXPECT_EQ(after.epoch(), 5);
       return rest_of_epoch(after, 2);

@@ -90,16 +90,19 @@ class ByExchange : public GradientAverage {
 
 }  // namespace
 
+void check_options(const DataParallelOptions& options) {
+  if (options.compression.kind == "none") return;
+  if (options.reducer) {
+    fail(ErrorCode::invalid, "DataParallelOptions: a reducer of one's own has no compression");
+  }
+  check_known("compression", options.compression.kind, compression::codec_kinds());
+}
+
 std::unique_ptr<GradientAverage> make_gradient_average(const Group& group,
                                                        const DataParallelOptions& options,
                                                        const GradientMemory& memory) {
-  const bool compressed = options.compression.kind != "none";
-  if (!compressed && !options.reducer) return std::make_unique<ByAllReduce>(group);
-  if (compressed && options.reducer) {
-    fail(ErrorCode::invalid, "DataParallelOptions: a reducer of one's own has no compression");
-  }
   if (options.reducer) return std::make_unique<ByOwnReducer>(group, options.reducer);
-  check_known("compression", options.compression.kind, compression::codec_kinds());
+  if (options.compression.kind == "none") return std::make_unique<ByAllReduce>(group);
   return std::make_unique<ByExchange>(group, options, memory);
 }
 

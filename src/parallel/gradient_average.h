@@ -23,7 +23,10 @@ class GradientAverage {
   virtual void average(const std::vector<torch::Tensor>& flats, const Weights& weights) = 0;
 };
 
-/// As the options say. Throws Error(invalid) for options that do not go together.
+/// Throws Error(invalid) for options that do not go together, or name no codec there is.
+void check_options(const DataParallelOptions& options);
+
+/// As the options say, which are checked.
 std::unique_ptr<GradientAverage> make_gradient_average(const Group& group,
                                                        const DataParallelOptions& options,
                                                        const GradientMemory& memory);

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
+#include <numeric>
 
 #include "base/fail.h"
+#include "optimizer/optimizer.h"
 
 namespace cohort::parallel {
 namespace {
@@ -38,11 +39,15 @@ torch::Tensor part_of(const torch::Tensor& flat, std::int64_t offset, at::IntArr
       at, sizes, [flat](void*) {}, flat.options());
 }
 
-/// In the precision of the gradient, but for halves, of which little would be left.
-double norm_of(const torch::Tensor& gradient) {
-  return (gradient.scalar_type() == torch::kBFloat16 ? gradient.to(torch::kFloat32) : gradient)
-      .norm()
-      .item<double>();
+double squares_of(const torch::Tensor& gradient) {
+  const torch::Tensor dense = gradient.contiguous();
+  const auto count = static_cast<std::size_t>(dense.numel());
+  if (dense.scalar_type() != torch::kFloat64) {
+    const torch::Tensor floats = dense.to(torch::kFloat32);
+    return optimizer::sum_of_squares({floats.data_ptr<float>(), count});
+  }
+  const std::span values(dense.data_ptr<double>(), count);
+  return std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
 }
 
 bool is_at(const torch::Tensor& gradient, const torch::Tensor& place) {
@@ -51,24 +56,13 @@ bool is_at(const torch::Tensor& gradient, const torch::Tensor& place) {
 
 }  // namespace
 
-std::vector<NamedTensor> trained_parameters(const std::vector<NamedTensor>& parameters) {
-  std::set<const void*> seen;
-  std::vector<NamedTensor> trained;
-  for (const NamedTensor& named : parameters) {
-    const bool is_new = seen.insert(named.tensor.unsafeGetTensorImpl()).second;
-    if (is_new && named.tensor.requires_grad()) trained.push_back(named);
-  }
-  return trained;
-}
-
 double clip_norm(const std::vector<NamedTensor>& trained, double most) {
   if (!(most > 0)) fail(ErrorCode::invalid, "a norm cannot be clipped to {}", most);
   const torch::NoGradGuard no_grad;
   double squares = 0;
   for (const NamedTensor& named : trained) {
     if (!named.tensor.grad().defined()) continue;
-    const double norm = norm_of(named.tensor.grad());
-    squares += norm * norm;
+    squares += squares_of(named.tensor.grad());
   }
   const double norm = std::sqrt(squares);
   const double factor = most / (norm + kNormEpsilon);
@@ -83,7 +77,7 @@ GradientMemory::GradientMemory(const Group& group, const std::vector<NamedTensor
   if (trained.empty()) fail(ErrorCode::invalid, "there is no parameter that is trained");
   for (const NamedTensor& named : trained) {
     check_parameter(named);
-    entries_.push_back({.name = named.name, .parameter = named.tensor, .place = {}});
+    entries_.push_back({.name = named.name, .parameter = named.tensor, .flat = {}, .place = {}});
   }
   lay_out(group);
 }
@@ -101,11 +95,11 @@ void GradientMemory::lay_out(const Group& group) {
     flat_of[type] = flats_.back();
   }
   for (Entry& entry : entries_) {
-    const torch::Tensor& flat = flat_of[entry.parameter.scalar_type()];
+    entry.flat = flat_of[entry.parameter.scalar_type()];
     const std::int64_t count = entry.parameter.numel();
     const std::int64_t padding = aligned_count(entry.parameter) - count;
-    entry.place = part_of(flat, entry.offset, entry.parameter.sizes());
-    if (padding > 0) paddings_.push_back(flat.narrow(0, entry.offset + count, padding));
+    entry.place = part_of(entry.flat, entry.offset, entry.parameter.sizes());
+    if (padding > 0) paddings_.push_back(entry.flat.narrow(0, entry.offset + count, padding));
   }
 }
 
@@ -143,18 +137,21 @@ void GradientMemory::collect(std::span<std::uint8_t> used) {
   for (torch::Tensor& padding : paddings_) padding.zero_();
 }
 
-void GradientMemory::clear() {
+void GradientMemory::drop() {
   const torch::NoGradGuard no_grad;
+  for (Entry& entry : entries_) entry.parameter.mutable_grad() = torch::Tensor();
   for (torch::Tensor& flat : flats_) flat.zero_();
 }
 
+// A tensor of its own every time: what a program does to the one it has (set_data, say) must not move
+// the place.
 void GradientMemory::give(std::span<const std::uint8_t> used) {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     Entry& entry = entries_[i];
     if (used[i] == 0) continue;
     const torch::Tensor& gradient = entry.parameter.grad();
     if (!gradient.defined() || !is_at(gradient, entry.place)) {
-      entry.parameter.mutable_grad() = entry.place;
+      entry.parameter.mutable_grad() = part_of(entry.flat, entry.offset, entry.parameter.sizes());
     }
   }
 }

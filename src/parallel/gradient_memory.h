@@ -12,12 +12,10 @@
 
 namespace cohort::parallel {
 
-/// Those that require a gradient, each once: tied parameters have several names.
-std::vector<NamedTensor> trained_parameters(const std::vector<NamedTensor>& parameters);
-
 /// Scales the gradients of these parameters so that their norm, all taken as one vector, is at most
-/// `most`, and returns what it was: torch::nn::utils::clip_grad_norm_. Throws Error(invalid) unless
-/// `most` is above 0.
+/// `most`, and returns what it was: torch::nn::utils::clip_grad_norm_, but summed in an order that
+/// depends on sizes only, so ranks with other numbers of threads come to the same. Throws
+/// Error(invalid) unless `most` is above 0.
 double clip_norm(const std::vector<NamedTensor>& trained, double most);
 
 /// The gradients of parameters in flat tensors, one for every type of parameters, which lie in memory
@@ -27,13 +25,13 @@ double clip_norm(const std::vector<NamedTensor>& trained, double most);
 ///   flat of bfloat16  [ … ]
 ///
 /// A gradient's *place* is its part, as a tensor. collect() brings into the places what stands in the
-/// gradients, wherever autograd has put that; give() makes the places the gradients. A program that
+/// gradients, wherever autograd has put that; give() makes tensors in the places the gradients. A program that
 /// sets gradients to zero in place leaves them where they are, so nothing is copied then; one that
 /// drops them costs a copy a step.
 class GradientMemory {
  public:
-  /// All ranks call it, with trained_parameters(). Throws Error(invalid) where there are none, and for
-  /// one of a type that has no mean.
+  /// All ranks call it, with parameters that require a gradient, each once. Throws Error(invalid) where
+  /// there are none, and for one of a type that has no mean.
   GradientMemory(const Group& group, const std::vector<NamedTensor>& trained);
 
   /// How many parameters it has.
@@ -42,9 +40,9 @@ class GradientMemory {
   /// used[i] becomes 1 where parameter i has a gradient, which is in its place then; else 0, and the
   /// place has zeros. Throws Error(unsupported) for sparse gradients.
   void collect(std::span<std::uint8_t> used);
-  /// Zeros in all places; the gradients stay as they are.
-  void clear();
-  /// The places become the gradients of those that are used.
+  /// No gradients any more, and zeros in all places.
+  void drop();
+  /// The gradients of those that are used are what stands in the places.
   void give(std::span<const std::uint8_t> used);
 
   /// In a fixed order, the same on all ranks. What is between two places is zero after collect().
@@ -56,8 +54,9 @@ class GradientMemory {
   struct Entry {
     std::string name;
     torch::Tensor parameter;
+    torch::Tensor flat;  ///< Where its place is,
     torch::Tensor place;
-    std::int64_t offset = 0;  ///< In its flat tensor, in elements.
+    std::int64_t offset = 0;  ///< from this element on.
   };
 
   void lay_out(const Group& group);

@@ -19,8 +19,10 @@ struct Group::State {
   std::string engine;
   /// Of every rank, counted in the order of their first ranks.
   std::vector<int> hosts;
-  /// How many of the program's modules average their gradients in it so far.
+  /// How many of the program's modules average their gradients in it so far, and the most trained
+  /// parameters that one of them has.
   std::uint64_t modules = 0;
+  std::size_t most_parameters = 0;
 };
 
 }  // namespace cohort

@@ -1,15 +1,16 @@
 #include <cohort/group.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
 #include "base/fail.h"
 #include "kernel/fast_settings.h"
+#include "meet/host_share.h"
 #include "meet/process_settings.h"
 #include "meet/rendezvous.h"
 #include "meet/store_of_this_host.h"
 #include "os/cores.h"
-#include "os/this_process.h"
 #include "parallel/group_state.h"
 #include "parallel/last_words.h"
 #include "transport/inproc/inproc.h"
@@ -21,8 +22,8 @@ namespace {
 ///
 ///   1. the launcher's variables say which rank this is and where all meet (cluster/launch_environment.h)
 ///   2. rank 0 serves the run's store, all connect to it, each proving that it knows the run's secret
-///   3. who shares a host finds that out, takes its share of the cores, and meets in a store of that
-///      host, over which memory is handed
+///   3. who shares a host finds that out, and what its share of the cores is, and meets in a store of
+///      that host, over which memory is handed
 ///   4. all agree on an engine and make it
 ///
 /// It stays for as long as the group does, since groups are split off later, and ranks tell each other
@@ -31,23 +32,22 @@ class Meeting {
  public:
   Meeting(const cluster::LaunchEnvironment& environment, const JoinOptions& options)
       : rendezvous_(environment), self_{cluster::Member::Role::worker, environment.rank} {
-    const int cores = os::usable_cores();  // Before this rank is bound to some of them.
     const Deadline deadline = Deadline::in_seconds(options.timeout_seconds);
     rendezvous_.serve();
     all_ = rendezvous_.connect(self_, deadline);
-    place_ = meet::local_place(*all_, environment.rank, environment.world, deadline);
+    share_ = meet::find_host_share(*all_, environment.rank, environment.world, deadline);
     if (!all_->local_address().empty()) {
-      here_.emplace(*all_, place_.local_rank == 0, self_, deadline);
+      here_.emplace(*all_, share_.place.local_rank == 0, self_, deadline);
     }
     engine_ = transport::make_engine({.name = options.engine,
                                       .rank = environment.rank,
                                       .world = environment.world,
                                       .address = all_->local_address(),
-                                      .cores = cores},
+                                      .cores = share_.cores_of_all},
                                      here_ ? here_->store() : *all_, deadline);
   }
 
-  const os::LocalPlace& place() const { return place_; }
+  const meet::HostShare& share() const { return share_; }
 
   /// To be called once. The engine must go before this.
   std::shared_ptr<transport::Engine> take_engine() { return std::move(engine_); }
@@ -62,7 +62,7 @@ class Meeting {
   const cluster::Member self_;
   std::unique_ptr<cluster::SocketStore> all_;
   std::optional<meet::StoreOfThisHost> here_;
-  os::LocalPlace place_;
+  meet::HostShare share_;
   std::shared_ptr<transport::Engine> engine_;
 };
 
@@ -79,14 +79,12 @@ void check(const JoinOptions& options) {
   if (options.threads < 0) fail(ErrorCode::invalid, "JoinOptions::threads must not be negative");
 }
 
-/// Whoever started this rank (cohort run, mpirun) may have bound it already: what it may use is its
-/// own share then.
-void take_share(const JoinOptions& options, const os::LocalPlace& place) {
-  meet::keep_large_blocks();
+/// One thread for every core of its own.
+void compute_on(const std::vector<int>& cores, const JoinOptions& options) {
   const auto get = [](const char* name) { return std::getenv(name); };
-  if (options.pin && !os::is_bound() && place.local_workers > 1) os::bind_to_share(place);
-  const int share =
-      os::is_bound() ? os::usable_cores() : std::max(1, os::usable_cores() / place.local_workers);
+  const int share = std::max(1, static_cast<int>(cores.size()));
+  if (options.keep_memory) meet::keep_large_blocks();
+  if (options.pin) os::run_on_cores(cores);
   meet::compute_with(options.threads > 0 ? options.threads
                                          : kernel::chosen_threads(get).value_or(share));
 }
@@ -96,7 +94,7 @@ group::CommunicatorOptions communicator_options(const JoinOptions& options, int 
 }
 
 Group join_alone(const JoinOptions& options) {
-  take_share(options, {});
+  compute_on(os::usable_core_numbers(), options);
   const auto alone = std::make_shared<Alone>();
   group::Membership membership{.engine = alone->hub.engine(0), .connect = [alone] {
                                  return std::make_unique<cluster::PrefixStore>(alone->store,
@@ -117,16 +115,15 @@ Group join(const JoinOptions& options) {
   if (!environment || environment->world == 1) return join_alone(options);
   environment->insecure = environment->insecure || options.insecure;
   cluster::check_trust(*environment);
-  const int cores = os::usable_cores();
   const auto meeting = std::make_shared<Meeting>(*environment, options);
-  take_share(options, meeting->place());
+  compute_on(meeting->share().cores, options);
   const Timeout timeout = std::chrono::duration<double>(options.timeout_seconds);
   group::Membership membership{.engine = meeting->take_engine(), .connect = [meeting, timeout] {
                                  return meeting->connect(timeout.deadline());
                                }};
   return parallel::GroupAccess::make(
-      std::make_shared<group::Communicator>(std::move(membership),
-                                            communicator_options(options, cores)),
+      std::make_shared<group::Communicator>(
+          std::move(membership), communicator_options(options, meeting->share().cores_of_all)),
       meeting);
 }
 

@@ -1,6 +1,7 @@
 #include "parallel/shared_model.h"
 
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -61,6 +62,7 @@ void change_contiguous(const Tensors& originals, Change&& change) {
 }
 
 void average(const Group& group, Tensors& tensors, const Weights& weights) {
+  if (weights.nobody) return;
   if (weights.equal) return group.all_reduce(tensors, Reduce::mean);
   const double own = weights.of_rank[static_cast<std::size_t>(group.rank())];
   for (torch::Tensor& one : tensors) own > 0 ? one.mul_(own) : one.zero_();
@@ -82,6 +84,14 @@ void check_same_model(const Group& group, const std::vector<NamedTensor>& parame
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] != all[0]) fail_different(all[0], all[rank], static_cast<int>(rank));
   }
+}
+
+std::vector<NamedTensor> each_once(std::vector<NamedTensor> tensors) {
+  std::set<const void*> seen;
+  std::erase_if(tensors, [&](const NamedTensor& named) {
+    return !seen.insert(named.tensor.unsafeGetTensorImpl()).second;
+  });
+  return tensors;
 }
 
 void share_values(const Group& group, const std::vector<NamedTensor>& tensors, int root) {

@@ -15,11 +15,15 @@ namespace cohort::parallel {
 void check_same_model(const Group& group, const std::vector<NamedTensor>& parameters,
                       const std::vector<NamedTensor>& buffers);
 
+/// Every tensor once, by its first name: tied ones have several.
+std::vector<NamedTensor> each_once(std::vector<NamedTensor> tensors);
+
 /// The values of all ranks' tensors become those of `root`.
 void share_values(const Group& group, const std::vector<NamedTensor>& tensors, int root);
 
-/// As DataParallelOptions::Buffers says: the mean over the ranks by their weights, or the values of
-/// the lowest rank that takes part.
+/// As DataParallelOptions::Buffers says: the mean over the ranks by their weights (where nobody has a
+/// row they stay as they are), or the values of the lowest rank that takes part. `buffers` are
+/// each_once().
 void share_buffers(const Group& group, const std::vector<NamedTensor>& buffers,
                    DataParallelOptions::Buffers how, const Weights& weights);
 

@@ -55,14 +55,25 @@ std::vector<Turn> exchange_turns(group::Communicator& group, const Turn& own,
   return turns;
 }
 
+std::uint64_t module_of(std::span<const Turn> turns) {
+  const auto named =
+      std::ranges::find_if(turns, [](const Turn& turn) { return turn.module != Turn::kAnyModule; });
+  return named == turns.end() ? Turn::kAnyModule : named->module;
+}
+
 void check_turns(std::span<const Turn> turns) {
+  const std::uint64_t module = module_of(turns);
+  const auto names_it = std::ranges::find(turns, module, &Turn::module) - turns.begin();
   std::size_t first = turns.size();  // That takes part.
   for (std::size_t rank = 0; rank < turns.size(); ++rank) {
-    if (turns[rank].module != turns[0].module) {
-      fail(ErrorCode::invalid,
-           "rank 0 waits for the gradients of module {} and rank {} for those of module {} (in the "
-           "order in which they were made, from 1): all ranks make the same calls of wait()",
-           turns[0].module, rank, turns[rank].module);
+    if (turns[rank].module != module && turns[rank].module != Turn::kAnyModule) {
+      fail(
+          ErrorCode::invalid,
+          "rank {} waits for the gradients of module {} and rank {} for those of module {} (in the "
+          "order in which they were made, from 1): all ranks make the same calls of wait(), and "
+          "who "
+          "has run out of batches calls finish_all() with all modules",
+          names_it, module, rank, turns[rank].module);
     }
     if (!turns[rank].takes_part()) continue;
     if (first == turns.size()) first = rank;
@@ -86,7 +97,8 @@ Weights weights_of(std::span<const Turn> turns) {
   const double first = weights.of_rank.front();
   weights.equal = std::ranges::all_of(turns, &Turn::takes_part) && total > 0 &&
                   std::ranges::all_of(weights.of_rank, [&](double one) { return one == first; });
-  for (double& one : weights.of_rank) one = total > 0 ? one / total : 0;
+  weights.nobody = !(total > 0);
+  for (double& one : weights.of_rank) one = weights.nobody ? 0 : one / total;
   weights.lowest_active =
       static_cast<int>(std::ranges::find_if(turns, &Turn::takes_part) - turns.begin());
   return weights;

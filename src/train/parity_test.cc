@@ -239,7 +239,7 @@ TEST(Factors, TravelByThemselvesOfLargeLayersOnly) {
     return train_for_test(job).summary.bytes_sent;
   };
   Job large = wide_job(24);
-  large.model.hidden = {1024, 1024};
+  large.model.hidden = {1408, 1024};
   large.train.steps = 6;
   const auto gradients = bytes_of(large, false, "none");
   const auto by_itself = bytes_of(large, std::nullopt, "none");
