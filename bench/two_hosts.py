@@ -8,7 +8,7 @@ round Cohort and DDP train one after the other, DDP as it is installed and tuned
 all that Cohort gives itself. Cohort sends what linear layers' gradients are the products of, as it
 does by itself with layers this wide ("Cohort"); or, with `strategy.factors = false`, gradients as they
 are, and these with `compression.kind = "auto"` (whose rate is of all steps after the first ones, those
-in which it tries included). Prints the time of a step and how many times faster Cohort is, by itself and with gradients:
+in which it tries included). The limit is two trainings that do not talk. Prints the time of a step and how many times faster Cohort is, by itself and with gradients:
 the median of the rounds' own ratios, and the lowest and highest.
 """
 
@@ -45,6 +45,19 @@ def cohort_step(hosts, command, options, folder, strategy=""):
     return 2 * options.batch / summary["samples_per_second"]
 
 
+def silent_step(hosts, options, folder):
+    """Each host trains for itself."""
+    job = pathlib.Path(folder, "job.toml")
+    job.write_text(WIDE_MLP.format(steps=SKIPPED + options.steps, batch=options.batch))
+    unset = [word for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT") for word in ("-u", name)]
+    with tempfile.TemporaryDirectory(dir=folder) as runs:
+        hosts.run(lambda rank: ["env", *unset, os.path.abspath(options.command), "train", job, "--workers", "1", "--quiet",
+                                "--run-dir", f"{runs}/{rank}"], os.environ)
+        rates = [json.loads(pathlib.Path(runs, str(rank), "summary.json").read_text())["samples_per_second"]
+                 for rank in (0, 1)]
+    return options.batch / min(rates)
+
+
 def ddp_step(hosts, options, variables):
     words = [options.python, DDP, "wide-mlp", str(SKIPPED), str(options.steps), str(options.batch)]
     outputs = hosts.run(lambda rank: words, dict(os.environ) | ONE_THREAD | variables)
@@ -76,6 +89,7 @@ def main():
                 "gradients, auto": lambda: cohort_step(
                     hosts, options.command, options, folder,
                     'factors = false\ncompression.kind = "auto"'),
+                "nobody talks": lambda: silent_step(hosts, options, folder),
                 "PyTorch DDP": lambda: ddp_step(hosts, options, {}),
                 "PyTorch DDP, tuned": lambda: ddp_step(hosts, options, MALLOC | settings)}
         if options.against:

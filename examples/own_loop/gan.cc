@@ -91,7 +91,9 @@ int main(int argc, char** argv) {
   const cohort::Group group = cohort::join();
   const std::string file = argc > 1 ? argv[1] : "ring.pt";
   const std::int64_t steps = argc > 2 ? std::atoi(argv[2]) : 1000;
-  const std::int64_t rows = kBatch / group.world(), from = group.rank() * rows;
+  const std::int64_t from = group.rank() * kBatch / group.world();
+  const std::int64_t rows =
+      (group.rank() + 1) * kBatch / group.world() - from;  // With five ranks 19 or 20.
 
   torch::manual_seed(7);
   Player generator(make_generator(), 1e-3), discriminator(make_discriminator(), 2e-3);
@@ -110,7 +112,7 @@ int main(int argc, char** argv) {
     says(discriminator.net->forward(real), 0.9).backward();
     const Tensor fooled = says(discriminator.net->forward(drawn.detach()), 0.0);
     fooled.backward();
-    for_discriminator.wait();
+    for_discriminator.wait(rows);
     discriminator.optimizer.step();
 
     // This one goes through the discriminator too, and leaves gradients there that nobody wants: the next
@@ -118,7 +120,7 @@ int main(int argc, char** argv) {
     generator.optimizer.zero_grad();
     const Tensor loss = says(discriminator.net->forward(drawn), 1.0);
     loss.backward();
-    for_generator.wait();
+    for_generator.wait(rows);
     generator.optimizer.step();
 
     if ((step + 1) % 20 == 0 && group.rank() == 0) {

@@ -33,7 +33,8 @@ struct DataParallelOptions {
   Buffers buffers = Buffers::average;
 
   /// How gradients of float32 travel, as `[strategy.compression]` of a job; "auto" is not for own
-  /// loops.
+  /// loops. With error feedback a parameter that was used once has a gradient in every step from then on:
+  /// what messages have left out of it before.
   CompressionOptions compression = {};
 
   /// Instead of all-reduces; not together with compression.
@@ -67,8 +68,8 @@ struct DataParallelOptions {
 /// One thread at a time.
 class DataParallel {
  public:
-  /// All ranks call it, with modules of the same parameters and buffers: names, types, shapes. Throws
-  /// Error(invalid) on all of them that names the first difference. Frozen parameters become rank 0's
+  /// All ranks call it, with modules of the same parameters and buffers (names, types, shapes) and the same
+  /// options. Throws Error(invalid) on all of them that names the first difference. Frozen parameters become rank 0's
   /// too, and are not touched after that.
   DataParallel(const Group& group, torch::nn::Module& module,
                const DataParallelOptions& options = {});

@@ -46,9 +46,9 @@ struct DataParallel::State {
     for (const NamedTensor& one : parameters) {
       (one.tensor.requires_grad() ? trained : frozen).push_back(one);
     }
+    if (group.world() > 1) parallel::check_same_model(group, parameters, buffers, options);
     parallel::check_options(options);
     if (group.world() == 1) return;
-    parallel::check_same_model(group, parameters, buffers);
     parallel::share_values(group, parameters, 0);
     parallel::share_values(group, buffers, 0);
     memory = std::make_unique<parallel::GradientMemory>(group, trained);
@@ -109,10 +109,20 @@ struct DataParallel::State {
   std::unique_ptr<parallel::GradientMemory> memory;
   std::unique_ptr<parallel::GradientAverage> average;
   std::vector<std::uint8_t> used;  ///< By parameter; as long as that of any module of the group.
+  std::vector<std::uint8_t> once_used;  ///< In this step or before; with error feedback only.
 
  private:
   /// Ranks of one program make their objects in the same order, so equal numbers are the same module.
   std::uint64_t number_of_this_group() const { return ++GroupAccess::state(group).modules; }
+
+  /// What messages left out of a gradient comes with later ones, also in steps in which nobody has it.
+  void expect_rests() {
+    once_used.resize(memory->size());
+    for (std::size_t i = 0; i < once_used.size(); ++i) {
+      if (trained[i].tensor.scalar_type() != torch::kFloat32) continue;
+      used[i] = once_used[i] = used[i] | once_used[i];
+    }
+  }
 
   void forget_used() { used.assign(GroupAccess::state(group).most_parameters, 0); }
 
@@ -135,6 +145,7 @@ struct DataParallel::State {
   void make_step(const std::vector<Turn>& turns) {
     const Weights weights = parallel::weights_of(turns);
     average->average(memory->flats(), weights);
+    if (options.compression.kind != "none" && options.compression.error_feedback) expect_rests();
     memory->give(used);
     parallel::share_buffers(group, buffers, options.buffers, weights);
   }

@@ -190,5 +190,78 @@ TEST(DataParallelOptions, EveryEngineAverages) {
   by("composed");
 }
 
+// Each would otherwise wait for the others in another call, and none of them would say so.
+TEST(DataParallelOptions, RanksOfDifferentOptionsAreNamedOnAllRanks) {
+  const auto mean_of_two = [](const Group& group, DataParallelOptions& options) {
+    options.reducer = std::make_shared<CountingReducer>(group);
+  };
+  const std::vector<std::function<void(const Group&, DataParallelOptions&)>> others = {
+      mean_of_two,
+      [](const Group&, DataParallelOptions& options) { options.compression.kind = "fp16"; },
+      [](const Group&, DataParallelOptions& options) { options.compression.kind = "fp61"; },
+      [](const Group&, DataParallelOptions& options) {
+        options.buffers = DataParallelOptions::Buffers::broadcast;
+      },
+  };
+  for (const char* engine : {"shm", "gloo"}) {
+    for (const auto& change : others) {
+      run_ranks(engine, 3, [&](const Group& group) {
+        Vector module;
+        DataParallelOptions options;
+        if (group.rank() == 1) change(group, options);
+        const Error error = error_of([&] { DataParallel(group, module, options); });
+        EXPECT_EQ(error.code(), ErrorCode::invalid);
+        EXPECT_THAT(error.what(), AllOf(HasSubstr("different modules or options"),
+                                        HasSubstr("rank 0 has"), HasSubstr("rank 1 has")));
+      });
+    }
+  }
+}
+
+// The last of rank 0's gradients is too small for a message of two values; then nobody has one.
+TEST(DataParallelOptions, WhatMessagesLeaveOutOfASeldomParameterComesLater) {
+  const auto ranks = results_of_ranks<torch::Tensor>(2, [](const Group& group) {
+    Vector often, seldom;
+    DataParallelOptions options;
+    options.compression = {.kind = "topk", .ratio = 0.05, .momentum_correction = false};
+    DataParallel parallel(group, {{"often", often.values}, {"seldom", seldom.values}}, {}, options);
+    torch::Tensor sum = torch::zeros_like(seldom.values);
+    for (int step = 0; step < 60; ++step) {
+      often.values.mutable_grad() = torch::full_like(often.values, 1e-6);
+      seldom.values.mutable_grad() = step == 0 ? gradient_of(group.rank()) : torch::Tensor();
+      parallel.wait();
+      if (seldom.values.grad().defined()) sum += seldom.values.grad();
+    }
+    return sum;
+  });
+  EXPECT_TRUE(torch::equal(ranks[0], ranks[1]));
+  EXPECT_LT(largest_difference(ranks[0], mean_gradient(2)), 1e-5);
+}
+
+// Whatever else is going on: rows, several types, ranks that have run out, three ranks, other engines.
+TEST(DataParallelOptions, CodecsGoWithRowsAndRanksThatHaveRunOut) {
+  for (const char* engine : {"shm", "gloo"}) {
+    run_ranks(engine, 3, [&](const Group& group) {
+      Vector module;
+      torch::Tensor wide = module.register_parameter("wide", torch::zeros({4}, torch::kFloat64));
+      DataParallelOptions options;
+      options.compression.kind = "fp16";
+      DataParallel parallel(group, module, options);
+      torch::optim::SGD optimizer(module.parameters(), 1.0);
+      for (int batch = 0; batch <= group.rank(); ++batch) {
+        module.values.mutable_grad() = gradient_of(group.rank());
+        wide.mutable_grad() = torch::full({4}, group.rank() + 1.0, torch::kFloat64);
+        parallel.wait(group.rank() + 1);
+        optimizer.step();
+      }
+      parallel.finish([&] { optimizer.step(); });
+      // By rows 1, 2, 3: of ranks 0, 1, 2; of ranks 1, 2; of rank 2.
+      const double expected = -(14.0 / 6 + 13.0 / 5 + 3);
+      EXPECT_NEAR(wide[2].item<double>(), expected, 1e-9) << engine;
+      EXPECT_NEAR(module.values[1][2].item<double>(), expected * 11 / 64, 1e-2) << engine;
+    });
+  }
+}
+
 }  // namespace
 }  // namespace cohort::parallel

@@ -178,6 +178,49 @@ TEST(DataParallelBuffers, OfTwoNamesAreAveragedOnce) {
   });
 }
 
+// What a module keeps beside its parameters may be of any type.
+TEST(DataParallelBuffers, OfTypesWithoutAMeanBecomeThoseOfOneRank) {
+  using Buffers = DataParallelOptions::Buffers;
+  for (const Buffers how : {Buffers::average, Buffers::broadcast, Buffers::leave}) {
+    run_ranks(2, [how](const Group& group) {
+      Walker walker;
+      std::vector<torch::Tensor> buffers;
+      for (const auto type : {torch::kComplexFloat, torch::kHalf, torch::kShort, torch::kChar}) {
+        buffers.push_back(walker.register_buffer("of_" + std::to_string(buffers.size()),
+                                                 torch::full({3}, group.rank() + 1, type)));
+      }
+      const torch::Tensor turned = walker.register_buffer(
+          "turned", torch::arange(6, torch::kShort).mul(group.rank() + 1).view({2, 3}).t());
+      DataParallel parallel(group, walker, {.buffers = how});
+      for (const torch::Tensor& one : buffers) EXPECT_EQ(one[1].item<float>(), 1) << one.dtype();
+      EXPECT_EQ(turned[2][1].item<int>(), 5);
+      for (torch::Tensor& one : buffers) one.fill_(group.rank() + 4);
+      walker.pull(group.rank(), 0);
+      parallel.wait();
+      const float expected = how == Buffers::leave ? 4.0F + static_cast<float>(group.rank()) : 4;
+      for (const torch::Tensor& one : buffers) {
+        EXPECT_EQ(one[2].item<float>(), expected) << one.dtype();
+      }
+    });
+  }
+}
+
+TEST(DataParallelBuffers, OfConstantsStayTheseNumbersHoweverRowsWeigh) {
+  run_ranks(3, [](const Group& group) {
+    Walker walker;
+    const torch::Tensor table = torch::arange(1, 200, torch::kFloat32).mul(0.37).log();
+    const torch::Tensor mask = walker.register_buffer("mask", torch::ones({4}));
+    const torch::Tensor kept = walker.register_buffer("table", table.clone());
+    DataParallel parallel(group, walker);
+    for (const std::int64_t middle : {10, 3, 29, 7, 1}) {
+      walker.pull(group.rank(), 0);
+      parallel.wait(group.rank() == 1 ? middle : 1);
+      EXPECT_TRUE(torch::equal(mask, torch::ones({4}))) << middle;
+      EXPECT_TRUE(torch::equal(kept, table)) << middle;
+    }
+  });
+}
+
 TEST(DataParallelErrors, AFrozenParameterThatIsTrainedLaterIsNamed) {
   for (const int world : {1, 2}) {
     run_ranks(world, [](const Group& group) {

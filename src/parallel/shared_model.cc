@@ -1,6 +1,7 @@
 #include "parallel/shared_model.h"
 
-#include <map>
+#include <fmt/format.h>
+
 #include <set>
 #include <sstream>
 #include <string>
@@ -35,38 +36,60 @@ std::vector<std::string> lines_of(const std::string& text) {
   const auto words = [&](const std::vector<std::string>& lines) {
     return line < lines.size() ? lines[line] : std::string("nothing more");
   };
-  fail(ErrorCode::invalid, "the ranks have different modules: rank 0 has {}, rank {} has {}",
-       words(ours), rank, words(theirs));
+  fail(ErrorCode::invalid,
+       "the ranks have different modules or options: rank 0 has {}, rank {} has {}", words(ours),
+       rank, words(theirs));
 }
 
-/// By type, since one call takes tensors of one type.
-std::map<torch::ScalarType, Tensors> by_type(const std::vector<NamedTensor>& tensors) {
-  std::map<torch::ScalarType, Tensors> sorted;
-  for (const NamedTensor& named : tensors) {
-    if (named.tensor.numel() > 0)
-      sorted[named.tensor.scalar_type()].push_back(named.tensor.detach());
+const char* name_of(DataParallelOptions::Buffers how) {
+  constexpr const char* kNames[] = {"averaged", "broadcast", "left alone"};
+  return kNames[static_cast<std::size_t>(how)];
+}
+
+/// All that ranks must have in common: they would wait for each other in different calls.
+std::string describe_options(const DataParallelOptions& options) {
+  const CompressionOptions& how = options.compression;
+  return fmt::format(
+      "buffers {}, compression {} (ratio {}, rank {}, error feedback {}, momentum {}){}",
+      name_of(options.buffers), how.kind, how.ratio, how.rank, how.error_feedback,
+      how.momentum_correction, options.reducer ? ", a reducer of its own" : "");
+}
+
+/// The values of a tensor that may stand anywhere, as contiguous memory that goes back to it.
+Tensors contiguous(const std::vector<NamedTensor>& tensors) {
+  Tensors copies;
+  for (const NamedTensor& one : tensors) copies.push_back(one.tensor.detach().contiguous());
+  return copies;
+}
+
+void put_back(const std::vector<NamedTensor>& tensors, const Tensors& copies) {
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    const torch::Tensor values = tensors[i].tensor.detach();
+    if (copies[i].data_ptr() != values.data_ptr()) torch::Tensor(values).copy_(copies[i]);
   }
-  return sorted;
 }
 
-/// Calls `change` with contiguous tensors of the same values, which become those of the originals.
-template <class Change>
-void change_contiguous(const Tensors& originals, Change&& change) {
-  const torch::NoGradGuard no_grad;
-  Tensors given;
-  for (const torch::Tensor& one : originals) given.push_back(one.contiguous());
-  change(given);
-  for (std::size_t i = 0; i < originals.size(); ++i) {
-    if (!given[i].is_same(originals[i])) originals[i].copy_(given[i]);
+/// Of any type: nothing is computed with them.
+torch::Tensor bytes_of(const torch::Tensor& contiguous) {
+  return torch::from_blob(
+      contiguous.data_ptr(), {static_cast<std::int64_t>(contiguous.nbytes())},
+      [contiguous](void*) {}, torch::kUInt8);
+}
+
+/// In float64, so that what is the same number on all ranks (a mask's 1) is that number afterwards.
+void average(const Group& group, const std::vector<NamedTensor>& tensors, const Weights& weights) {
+  if (weights.nobody || tensors.empty()) return;
+  Tensors sums;
+  for (const NamedTensor& one : tensors) {
+    sums.push_back(one.tensor.detach().to(torch::kFloat64, false, /*copy=*/true).contiguous());
+    if (weights.equal) continue;
+    const double own = weights.of_rank[static_cast<std::size_t>(group.rank())];
+    own > 0 ? sums.back().mul_(own) : sums.back().zero_();
   }
-}
-
-void average(const Group& group, Tensors& tensors, const Weights& weights) {
-  if (weights.nobody) return;
-  if (weights.equal) return group.all_reduce(tensors, Reduce::mean);
-  const double own = weights.of_rank[static_cast<std::size_t>(group.rank())];
-  for (torch::Tensor& one : tensors) own > 0 ? one.mul_(own) : one.zero_();
-  group.all_reduce(tensors, Reduce::sum);
+  group.all_reduce(sums, weights.equal ? Reduce::mean : Reduce::sum);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    torch::Tensor(tensors[i].tensor.detach()).copy_(sums[i]);
+  }
 }
 
 bool has_mean(torch::ScalarType type) {
@@ -76,8 +99,8 @@ bool has_mean(torch::ScalarType type) {
 }  // namespace
 
 void check_same_model(const Group& group, const std::vector<NamedTensor>& parameters,
-                      const std::vector<NamedTensor>& buffers) {
-  std::string own;
+                      const std::vector<NamedTensor>& buffers, const DataParallelOptions& options) {
+  std::string own = describe_options(options) + '\n';
   for (const NamedTensor& one : parameters) own += describe_tensor("parameter", one) + '\n';
   for (const NamedTensor& one : buffers) own += describe_tensor("buffer", one) + '\n';
   const auto all = group.all_gather(own);
@@ -95,23 +118,29 @@ std::vector<NamedTensor> each_once(std::vector<NamedTensor> tensors) {
 }
 
 void share_values(const Group& group, const std::vector<NamedTensor>& tensors, int root) {
-  for (const auto& [type, originals] : by_type(tensors)) {
-    change_contiguous(originals, [&](Tensors& given) { group.broadcast(given, root); });
+  const torch::NoGradGuard no_grad;
+  const Tensors copies = contiguous(tensors);
+  Tensors bytes;
+  for (const torch::Tensor& one : copies) {
+    if (one.nbytes() > 0) bytes.push_back(bytes_of(one));
   }
+  if (bytes.empty()) return;
+  group.broadcast(bytes, root);
+  put_back(tensors, copies);
 }
 
 void share_buffers(const Group& group, const std::vector<NamedTensor>& buffers,
                    DataParallelOptions::Buffers how, const Weights& weights) {
   if (how == DataParallelOptions::Buffers::leave) return;
-  for (const auto& [type, originals] : by_type(buffers)) {
-    change_contiguous(originals, [&](Tensors& given) {
-      if (how == DataParallelOptions::Buffers::average && has_mean(type)) {
-        average(group, given, weights);
-      } else {
-        group.broadcast(given, weights.lowest_active);
-      }
-    });
+  const torch::NoGradGuard no_grad;
+  std::vector<NamedTensor> with_mean, others;
+  for (const NamedTensor& one : buffers) {
+    const bool is_averaged =
+        how == DataParallelOptions::Buffers::average && has_mean(one.tensor.scalar_type());
+    (is_averaged ? with_mean : others).push_back(one);
   }
+  average(group, with_mean, weights);
+  share_values(group, others, weights.lowest_active);
 }
 
 }  // namespace cohort::parallel
