@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from support import COMMAND, LIMIT, SOURCE, CohortTest, children_of, environment, free_port, wait_until
+from support import LIMIT, SOURCE, CohortTest, TwoHostsCase, children_of, environment, free_port
 
 BUILD = pathlib.Path(os.environ["COHORT_BUILD"])
 PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's torch.
@@ -36,27 +36,32 @@ def build(*words, **more):
         raise AssertionError(f"{words}\n{result.stdout}\n{result.stderr}")
 
 
-class OwnLoopTest(CohortTest):
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.programs = pathlib.Path(folder.name) / "build"
-        prefix = pathlib.Path(folder.name) / "installed"
-        build("cmake", "--install", BUILD, "--prefix", prefix)
-        launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-        build("cmake", "-S", SOURCE / "examples" / "own_loop", "-B", cls.programs, "-G", "Ninja",
-              f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release", *launcher)
-        build("cmake", "--build", cls.programs,
-              env=environment(CCACHE_BASEDIR=folder.name, CCACHE_NOHASHDIR="1"))
-        cls.reader = subprocess.Popen([PYTHON, "-c", COMPARE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        cls.addClassCleanup(cls.reader.communicate)
+def setUpModule():
+    folder = tempfile.TemporaryDirectory()
+    unittest.addModuleCleanup(folder.cleanup)
+    Programs.folder_of_programs = pathlib.Path(folder.name) / "build"
+    prefix = pathlib.Path(folder.name) / "installed"
+    build("cmake", "--install", BUILD, "--prefix", prefix)
+    launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    build("cmake", "-S", SOURCE / "examples" / "own_loop", "-B", Programs.folder_of_programs, "-G", "Ninja",
+          f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release", *launcher)
+    build("cmake", "--build", Programs.folder_of_programs,
+          env=environment(CCACHE_BASEDIR=folder.name, CCACHE_NOHASHDIR="1"))
+    Programs.reader = subprocess.Popen([PYTHON, "-c", COMPARE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    unittest.addModuleCleanup(Programs.reader.communicate)
+
+
+class Programs:
+    """What tests do with the programs, beside what CohortTest has."""
+
+    def program(self, name):
+        return self.folder_of_programs / name
 
     def saved(self, name):
         return self.folder / f"{name}.pt"
 
     def start_ranks(self, name, ranks, saved, words, *options):
-        return self.start("run", "-n", ranks, *options, self.programs / name, self.saved(saved), *words)
+        return self.start("run", "-n", ranks, *options, self.program(name), self.saved(saved), *words)
 
     def run_ranks(self, name, ranks, saved, words, *options):
         """What rank 0 said."""
@@ -75,10 +80,31 @@ class OwnLoopTest(CohortTest):
     def weights_are_equal(self, one, other):
         self.assertEqual(self.difference(one, other), 0, f"{one} and {other}")
 
+    def kill_a_rank(self, process, rank):
+        """Once rank 0 has saved something."""
+        for line in process.stdout:
+            if "step 20" in line:
+                break
+        else:
+            self.fail("the ranks ended early: " + process.stderr.read())
+        pid = next(pid for guard in [process.pid, *children_of(process.pid)] for pid in children_of(guard)
+                   if self.is_rank(pid, rank))
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    @staticmethod
+    def is_rank(pid, rank):
+        try:
+            return f"RANK={rank}".encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            return False
+
+
+class OwnLoopTest(Programs, CohortTest):
     def test_two_and_three_ranks_learn_what_one_learns(self):
         for name, (words, most) in PROGRAMS.items():
             said = self.run_ranks(name, 1, f"{name}1", words)
-            for ranks in (2, 3):
+            for ranks in (2, 5 if name == "gan" else 3):
                 with self.subTest(name, ranks=ranks):
                     self.run_ranks(name, ranks, f"{name}{ranks}", words)
                     self.assertLess(self.difference(f"{name}{ranks}", f"{name}1"), most)
@@ -100,33 +126,15 @@ class OwnLoopTest(CohortTest):
                 self.run_ranks(name, 3, f"{name}-{attempt}", words)
             self.weights_are_equal(f"{name}-once", f"{name}-again")
 
-    def kill_a_rank(self, process, rank):
-        """Once rank 0 has saved something."""
-        for line in process.stdout:
-            if "step 20" in line:
-                break
-        else:
-            self.fail("the ranks ended early: " + process.stderr.read())
-        pid = next(pid for guard in [process.pid, *children_of(process.pid)] for pid in children_of(guard)
-                   if self.is_rank(pid, rank))
-        os.kill(pid, signal.SIGKILL)
-        return pid
-
-    @staticmethod
-    def is_rank(pid, rank):
-        try:
-            return f"RANK={rank}".encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            return False
-
     def test_a_killed_rank_ends_the_others_with_its_name(self):
-        for name in PROGRAMS:
+        for killed, name in enumerate(PROGRAMS):  # Rank 0 is where the others meet.
             with self.subTest(name):
                 process = self.start_ranks(name, 3, f"{name}-killed", ["100000"])
-                pid = self.kill_a_rank(process, 1)
+                pid = self.kill_a_rank(process, killed)
                 said = self.assert_ends(process, 128 + signal.SIGKILL)
-                self.assertIn(f"rank 1 (pid {pid}) was killed by SIGKILL", said)
-                self.assertRegex(said, r"\[rank [02]\] cohort: .*rank 1")
+                self.assertIn(f"rank {killed} (pid {pid}) was killed by SIGKILL", said)
+                for other in {0, 1, 2} - {killed}:
+                    self.assertRegex(said, rf"\[rank {other}\] cohort: rank {other} in .*: .*rank {killed}")
 
     def test_a_restart_goes_on_from_what_was_saved(self):
         for name, (words, _) in PROGRAMS.items():
@@ -134,7 +142,7 @@ class OwnLoopTest(CohortTest):
                 longer = ["12" if name == "mnist" else "1500"]
                 self.run_ranks(name, 2, f"{name}-quiet", longer)
                 process = self.start_ranks(name, 2, f"{name}-hurt", longer, "--max-restarts", 1)
-                self.kill_a_rank(process, 1)
+                self.kill_a_rank(process, 0 if name == "gan" else 1)
                 self.assertIn("restart 1 of 1", self.assert_ends(process, 0))
                 self.weights_are_equal(f"{name}-hurt", f"{name}-quiet")
 
@@ -155,7 +163,7 @@ class OwnLoopTest(CohortTest):
 
     def by_launcher(self, saved, launcher, *options):
         name, words = "sequence", PROGRAMS["sequence"][0]
-        process = self.start(*options, self.programs / name, self.saved(saved), *words, program=launcher)
+        process = self.start(*options, self.program(name), self.saved(saved), *words, program=launcher)
         self.assert_ends(process, 0)
         self.run_ranks(name, 2, "by-cohort", words)
         self.weights_are_equal(saved, "by-cohort")
@@ -171,15 +179,38 @@ class OwnLoopTest(CohortTest):
     def test_ranks_by_hand_and_alone(self):
         words = PROGRAMS["sequence"][0]
         port = str(free_port())
-        ranks = [self.start(self.saved("by-hand"), *words, program=self.programs / "sequence", RANK=str(rank),
+        ranks = [self.start(self.saved("by-hand"), *words, program=self.program("sequence"), RANK=str(rank),
                             WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port) for rank in (1, 0)]
         for rank in ranks:
             self.assert_ends(rank, 0)
         self.run_ranks("sequence", 2, "by-cohort", words)
         self.weights_are_equal("by-hand", "by-cohort")
-        self.assert_ends(self.start(self.saved("alone"), *words, program=self.programs / "sequence"), 0)
+        self.assert_ends(self.start(self.saved("alone"), *words, program=self.program("sequence")), 0)
         self.run_ranks("sequence", 1, "by-cohort-1", words)
         self.assertLess(self.difference("alone", "by-cohort-1"), 1e-4, "other threads")
+
+
+class OwnLoopOfTwoHostsTest(Programs, TwoHostsCase):
+    def start_hosts(self, saved, steps, *options):
+        return [self.start(
+            "run", "-n", 2, "--nnodes", 2, "--node-rank", host, "--master-addr", "10.77.0.1", "--master-port", "29555",
+            "--run-id", saved, *options, self.program("sequence"), self.saved(saved), steps,
+            prefix=("ip", "netns", "exec", self.hosts[host]), **self.trust) for host in (1, 0)]
+
+    def test_four_ranks_of_two_hosts_learn_what_one_learns(self):
+        for process in self.start_hosts("both", 60):
+            self.assert_ends(process, 0)
+        self.run_ranks("sequence", 1, "one", ["60"])
+        self.assertLess(self.difference("both", "one"), 1e-4)
+
+    def test_between_hosts_a_restart_goes_on_from_what_was_saved(self):
+        for process in self.start_hosts("quiet", 400):
+            self.assert_ends(process, 0)
+        other, first = self.start_hosts("hurt", 400, "--max-restarts", 1)
+        self.kill_a_rank(first, 0)
+        self.assertIn("rank 0", self.assert_ends(first, 0))
+        self.assertRegex(self.assert_ends(other, 0), r"\[rank [23]\] cohort: rank [23] in .*rank 0(?s:.*)restart 1 of 1")
+        self.weights_are_equal("hurt", "quiet")
 
 
 if __name__ == "__main__":

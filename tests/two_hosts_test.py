@@ -5,39 +5,10 @@ import subprocess
 import unittest
 
 import read_safetensors
-from support import BLOBS, COMMAND, LIMIT, CohortTest, environment
+from support import BLOBS, COMMAND, LIMIT, CohortTest, TwoHostsCase, environment
 
 
-def ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
-
-
-class TwoHostsTest(CohortTest):
-    """Two namespaces joined by a cable: to Cohort they are two hosts."""
-
-    def setUp(self):
-        super().setUp()
-        if os.geteuid() != 0:
-            self.skipTest("only root may make network namespaces")
-        self.trust = {"COHORT_INSECURE": "1", "COHORT_SECRET_FILE": str(self.secret("secret"))}
-        self.hosts = [f"cohort-{os.getpid()}-{i}" for i in range(2)]
-        for host in self.hosts:
-            ip("netns", "add", host)
-            self.addCleanup(ip, "netns", "del", host)
-        cable = self.cable = [f"c{os.getpid()}n{i}" for i in range(2)]
-        ip("link", "add", cable[0], "netns", self.hosts[0], "type", "veth",
-           "peer", "name", cable[1], "netns", self.hosts[1])
-        for i in range(2):
-            ip("-n", self.hosts[i], "addr", "add", f"10.77.0.{i + 1}/24", "dev", cable[i])
-            ip("-n", self.hosts[i], "link", "set", cable[i], "up")
-            ip("-n", self.hosts[i], "link", "set", "lo", "up")
-
-    def secret(self, name):
-        file = self.folder / name
-        file.write_bytes(os.urandom(32))
-        file.chmod(0o600)
-        return file
-
+class TwoHostsTest(TwoHostsCase):
     def test_nobody_goes_between_hosts_unasked(self):
         without_word = {"COHORT_SECRET_FILE": self.trust["COHORT_SECRET_FILE"]}
         self.assertIn("--insecure", self.assert_ends(self.start_rank(0, trust=without_word), 2))
