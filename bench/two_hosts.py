@@ -26,7 +26,8 @@ SKIPPED = 5  # Steps that Cohort leaves out of its rate.
 GRADIENTS = "Cohort, gradients"
 DDP = pathlib.Path(__file__).with_name("ddp_train.py")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "17179869184"}
+MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "17179869184",
+          "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
 def settings_of_cohort(command):

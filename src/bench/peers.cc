@@ -41,7 +41,8 @@ const PeerSetting& as_installed() {
 const PeerSetting& tuned() {
   static const PeerSetting setting{", tuned",
                                    with_one_thread({{"MALLOC_MMAP_THRESHOLD_", "1073741824"},
-                                                    {"MALLOC_TRIM_THRESHOLD_", "17179869184"}}),
+                                                    {"MALLOC_TRIM_THRESHOLD_", "17179869184"},
+                                                    {"GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"}}),
                                    true};
   return setting;
 }

@@ -2,9 +2,12 @@
 
 #include <dlfcn.h>
 #include <malloc.h>
+#include <sys/mman.h>
 #include <torch/torch.h>
 
 #include <climits>
+#include <cstdint>
+#include <cstdlib>
 #include <mutex>
 
 namespace cohort::meet {
@@ -16,6 +19,25 @@ void set_blas_threads(int threads) {
   using SetThreads = void (*)(int);
   if (auto* set = reinterpret_cast<SetThreads>(::dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) {
     set(threads);
+  }
+}
+
+constexpr std::uintptr_t kHugePage = 2 << 20;
+constexpr std::size_t kMostRoom = std::size_t{1} << 30;
+constexpr std::size_t kLeastRoom = 64 << 20;
+
+// malloc's heap is grown once, by room that nobody touches, so that it costs addresses and no memory;
+// what is allocated there later comes in huge pages. glibc.malloc.hugetlb=1 does the same, but only
+// for whoever was started with it.
+void grow_heap_in_huge_pages() {
+  for (std::size_t room = kMostRoom; room >= kLeastRoom; room /= 2) {
+    void* const block = std::malloc(room);
+    if (block == nullptr) continue;  // A limit of the process, or of the system.
+    const auto begin = (reinterpret_cast<std::uintptr_t>(block) + kHugePage - 1) & ~(kHugePage - 1);
+    const auto end = (reinterpret_cast<std::uintptr_t>(block) + room) & ~(kHugePage - 1);
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+    std::free(block);
+    return;
   }
 }
 
@@ -36,6 +58,7 @@ void keep_large_blocks() {
   ::mallopt(M_TRIM_THRESHOLD, INT_MAX);
   ::mallopt(M_TOP_PAD, 16 << 20);
   ::mallopt(M_ARENA_MAX, 1);
+  grow_heap_in_huge_pages();
 }
 
 }  // namespace cohort::meet
