@@ -1,38 +1,28 @@
 #include "base/sha256.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
+#define OPENSSL_SUPPRESS_DEPRECATED  // Of its plain SHA-256: what took its place takes locks.
+#include <openssl/sha.h>
 
-#include "base/fail.h"
 #include "base/files.h"
 
 namespace cohort {
-namespace {
 
-/// Of the calls of OpenSSL, which say 1 where they did what they were asked for.
-void check_digest(int done) {
-  if (done != 1) fail(ErrorCode::unsupported, "OpenSSL cannot compute SHA-256 here");
+void Sha256::Free::operator()(SHA256state_st* context) const {
+  delete context;
 }
 
-}  // namespace
-
-void Sha256::Free::operator()(evp_md_ctx_st* context) const {
-  EVP_MD_CTX_free(context);
-}
-
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
-  check_digest(context_ != nullptr ? 1 : 0);
-  check_digest(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr));
+Sha256::Sha256() : context_(new SHA256_CTX) {
+  SHA256_Init(context_.get());
 }
 
 void Sha256::add(std::span<const std::byte> bytes) {
-  check_digest(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()));
+  SHA256_Update(context_.get(), bytes.data(), bytes.size());
 }
 
 Sha256Digest Sha256::finish() {
   Sha256Digest digest{};
-  check_digest(
-      EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char*>(digest.data()), nullptr));
+  SHA256_Final(reinterpret_cast<unsigned char*>(digest.data()), context_.get());
   return digest;
 }
 

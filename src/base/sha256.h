@@ -8,19 +8,19 @@
 #include <string>
 
 // OpenSSL's own; the one file that includes it is sha256.cc.
-struct evp_md_ctx_st;
+struct SHA256state_st;
 
 namespace cohort {
 
 /// SHA-256, computed by OpenSSL: for what somebody may have forged. Damage is found much faster by
-/// crc32c.h. All functions may be called by any thread.
+/// crc32c.h. All functions may be called by any thread, and by a process that was forked while another
+/// thread used OpenSSL: it is the plain SHA-256, which takes no locks of the whole process.
 
 using Sha256Digest = std::array<std::byte, 32>;
 
 /// The digest of bytes that come in pieces.
 class Sha256 {
  public:
-  /// Throws Error(unsupported) where this OpenSSL was told to do without SHA-256.
   Sha256();
 
   void add(std::span<const std::byte> bytes);
@@ -29,9 +29,9 @@ class Sha256 {
 
  private:
   struct Free {
-    void operator()(evp_md_ctx_st* context) const;
+    void operator()(SHA256state_st* context) const;
   };
-  std::unique_ptr<evp_md_ctx_st, Free> context_;
+  std::unique_ptr<SHA256state_st, Free> context_;
 };
 
 Sha256Digest sha256(std::span<const std::byte> bytes);

@@ -1,5 +1,3 @@
-#include "bench/compare_strategies.h"
-
 #include <cohort/train.h>
 #include <fmt/format.h>
 
@@ -10,6 +8,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "bench/benchmark.h"
 #include "bench/plot.h"
 #include "job/job_file.h"
 #include "kernel/kernel_report.h"

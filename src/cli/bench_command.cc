@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "bench/bench_worker.h"
 #include "bench/benchmark.h"
-#include "bench/compare_strategies.h"
 #include "cli/command.h"
 
 namespace cohort::cli {
@@ -42,8 +41,8 @@ constexpr NamedBenchmark kBenchmarks[] = {
     {"allreduce", "Sums between processes: Cohort, Open MPI, Gloo", bench::allreduce_benchmark},
     {"train", "Training: Cohort, PyTorch DDP, LibTorch loops, MPI", bench::train_benchmark, true,
      true},
-    {"loop", "Own loops by Cohort, DDP, MPI, and their sums of tensors", bench::loop_benchmark, true,
-     true},
+    {"loop", "Own loops by Cohort, DDP, MPI, and their sums of tensors", bench::loop_benchmark,
+     true, true},
     {"ps", "Pushes and pulls: Cohort's parameter server, plain gRPC", bench::ps_benchmark},
     {"checkpoint", "Training with checkpoints and without: what they cost",
      bench::checkpoint_benchmark, false},

@@ -10,7 +10,6 @@
 #include "cli/command.h"
 #include "programs/guard.h"
 #include "programs/program_run.h"
-#include "programs/run_ranks.h"
 
 namespace cohort::cli {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/integers.h"
+#include "os/private_folder.h"
 
 namespace cohort::cluster {
 namespace {

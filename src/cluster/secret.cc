@@ -1,9 +1,7 @@
 #include "cluster/secret.h"
 
 #include <fcntl.h>
-#define OPENSSL_SUPPRESS_DEPRECATED  // Of its plain SHA-256; see mac().
 #include <openssl/crypto.h>
-#include <openssl/sha.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/sha256.h"
 #include "base/unique_fd.h"
 
 namespace cohort::cluster {
@@ -112,28 +111,23 @@ Secret Secret::of(std::string_view name) const {
   return Secret(mac({std::as_bytes(std::span(name.data(), name.size()))}));
 }
 
-// By hand of OpenSSL's plain SHA-256, and not by its HMAC: that takes locks of the whole process, and a
-// worker that was forked while another thread had one would wait for it for ever.
+// By hand, and not by OpenSSL's HMAC: that takes locks of the whole process, and a worker that was
+// forked while another thread had one would wait for it for ever.
 Secret::Mac Secret::mac(std::initializer_list<std::span<const std::byte>> parts) const {
   constexpr std::size_t kBlock = 64;
   const auto begin = [this](std::byte pad) {
     std::array<std::byte, kBlock> key{};
     std::ranges::copy(bytes_, key.begin());
     for (std::byte& byte : key) byte ^= pad;
-    SHA256_CTX context;
-    SHA256_Init(&context);
-    SHA256_Update(&context, key.data(), key.size());
-    return context;
+    Sha256 hash;
+    hash.add(key);
+    return hash;
   };
-  Mac mac{};
-  auto* const digest = reinterpret_cast<unsigned char*>(mac.data());
-  SHA256_CTX inner = begin(std::byte{0x36});
-  for (const auto part : parts) SHA256_Update(&inner, part.data(), part.size());
-  SHA256_Final(digest, &inner);
-  SHA256_CTX outer = begin(std::byte{0x5c});
-  SHA256_Update(&outer, mac.data(), mac.size());
-  SHA256_Final(digest, &outer);
-  return mac;
+  Sha256 inner = begin(std::byte{0x36});
+  for (const auto part : parts) inner.add(part);
+  Sha256 outer = begin(std::byte{0x5c});
+  outer.add(inner.finish());
+  return outer.finish();
 }
 
 }  // namespace cohort::cluster

@@ -1,49 +1,25 @@
 // What both kinds of mail promise, over every codec, topology and kind of boxes: weight is
 // conserved, no gradient is lost, models become their mean.
 
+#include "gossip/mail.h"
+
 #include <cohort/error.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <mutex>
 #include <numeric>
 
-#include "base/random.h"
 #include "gossip/boxes/boxes_test_support.h"
 #include "gossip/boxes/peer_boxes.h"
-#include "gossip/mail.h"
+#include "gossip/mail_test_support.h"
 
 namespace cohort::gossip {
 namespace {
 
 using ::testing::HasSubstr;
-
-using Floats = std::vector<float>;
-
-constexpr std::size_t kCount = 96;
-constexpr std::uint64_t kSeed = 21;
-constexpr double kJobSteps = 100;
-
-MailOptions mail_options(const std::string& codec, Topology topology, int rank, int world) {
-  MailOptions options;
-  options.topology = topology;
-  options.place = {.rank = rank, .world = world, .seed = kSeed};
-  options.compression.kind = codec;
-  options.compression.ratio = 0.1;
-  options.compression.rank = 1;
-  options.shape = {.count = kCount, .matrices = {{.offset = 0, .rows = 8, .columns = 12}}};
-  options.job = {.steps = kJobSteps, .parts = 4, .rate = 1};
-  return options;
-}
-
-Floats random_floats(int stream) {
-  Random random(kSeed, static_cast<std::uint64_t>(stream));
-  Floats values(kCount);
-  for (float& value : values) value = static_cast<float>(random.uniform(0.5, 1.5));
-  return values;
-}
 
 struct Case {
   std::string codec;
@@ -71,7 +47,7 @@ const std::vector<Topology> kTopologies = {Topology::all, Topology::ring, Topolo
                                            Topology::exponential};
 
 MeetingOptions meeting_options(int world) {
-  return {.key = "settle", .world = world, .deadline = Deadline::in_seconds(60)};
+  return {.key = "meet", .world = world, .deadline = Deadline::in_seconds(60)};
 }
 
 // When everybody sends and then everybody merges, nothing is ever replaced: the sum of weight times
@@ -145,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Mail, EveryParameterMail,
                          [](const auto& test) { return name_of(test.param); });
 
 TEST(ParameterMail, TopkSendsWhatHasChangedMost) {
-  const Floats start(kCount, 1);
+  const Floats start(kMailFloats, 1);
   BoxesGroup group(true, 2, {.topology = Topology::all, .message_bytes = 4096});
   ParameterMail sender(mail_options("topk", Topology::all, 0, 2), start);
   ParameterMail receiver(mail_options("topk", Topology::all, 1, 2), start);
@@ -205,13 +181,13 @@ TEST_P(EveryGradientMail, LosesNothing) {
     BoxesGroup group(
         shared, world,
         {.topology = Topology::all, .message_bytes = GradientMail(options_of(0)).message_bytes()});
-    std::vector<Floats> sums(static_cast<std::size_t>(world), Floats(kCount));
+    std::vector<Floats> sums(static_cast<std::size_t>(world), Floats(kMailFloats));
     std::vector<Pieces> pieces(sums.size());
     std::mutex mutex;
     BoxesGroup::run(world, [&](int rank) {
       PeerBoxes& boxes = group.of(rank);
       Floats& sum = sums[static_cast<std::size_t>(rank)];
-      Floats collected(kCount);
+      Floats collected(kMailFloats);
       Pieces arrived;
       GradientMail mail(options_of(rank));
       for (int turn = 0; turn < kTurns; ++turn) {
@@ -222,7 +198,7 @@ TEST_P(EveryGradientMail, LosesNothing) {
                     [&] { arrived += mail.collect(boxes, collected); });
       const std::lock_guard lock(mutex);
       pieces[static_cast<std::size_t>(rank)] += arrived;
-      for (std::size_t i = 0; i < kCount; ++i) sum[i] += collected[i];
+      for (std::size_t i = 0; i < kMailFloats; ++i) sum[i] += collected[i];
       for (const int peer : targets_of(Topology::all, rank, world)) {
         const auto to = static_cast<std::size_t>(peer);
         pieces[to] += mail.add_leftovers(peer, sums[to]);
@@ -237,7 +213,7 @@ TEST_P(EveryGradientMail, LosesNothing) {
       }
       EXPECT_DOUBLE_EQ(pieces[static_cast<std::size_t>(rank)].count, kTurns * (world - 1));
       EXPECT_DOUBLE_EQ(pieces[static_cast<std::size_t>(rank)].rates, rates);
-      for (std::size_t i = 0; i < kCount; ++i) {
+      for (std::size_t i = 0; i < kMailFloats; ++i) {
         double expected = 0;
         for (int other = 0; other < world; ++other) {
           if (other != rank) expected += kTurns * random_floats(other)[i];
@@ -268,7 +244,7 @@ TEST(GradientMail, ALostPeerTakesNothingOfWhatOthersWereNotTold) {
   const auto carried = mail.mean_leftovers();
   EXPECT_DOUBLE_EQ(carried.pieces, 2);
   EXPECT_DOUBLE_EQ(carried.rate, 0.5);
-  for (std::size_t i = 0; i < kCount; ++i) {
+  for (std::size_t i = 0; i < kMailFloats; ++i) {
     EXPECT_NEAR(carried.gradients[i], 2 * gradients[i], 2e-3);
   }
 }
@@ -280,186 +256,6 @@ TEST(GradientMail, WhereAPartOfEveryPieceWasToldTheRestIsOfTheLastRate) {
   ASSERT_TRUE(mail.has_leftovers());
   EXPECT_DOUBLE_EQ(mail.leftover_pieces().count, 1);
   EXPECT_DOUBLE_EQ(mail.leftover_pieces().rates, 0.25);
-}
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-
-/// What a peer sends that must move nobody, beside a good message of another one.
-struct Unusable {
-  const char* what;
-  double weight = 0.5;
-  double age = 0;
-  double rates = 0.25;
-  float value = 1;
-
-  // Gradients have no age, and models no rates.
-  bool of_models() const { return age != 0; }
-  bool of_gradients() const { return rates != 0.25 || (weight == 0 && age == 0); }
-};
-
-const std::vector<Unusable> kUnusable = {
-    {.what = "a value", .value = kNan},
-    {.what = "a heavy one", .weight = 1e30},
-    {.what = "a weight below none", .weight = -1},
-    {.what = "a weight that is none", .weight = kNan},
-    {.what = "an age that is none", .age = kInfinite},
-    {.what = "an age below none", .age = -1},
-    {.what = "an age beyond the job", .age = 3 * kJobSteps},
-    {.what = "no weight, and so old that no other has any", .weight = 0, .age = 1e300},
-    {.what = "rates that are none", .rates = kInfinite},
-    {.what = "rates below none", .rates = -0.25},
-    {.what = "rates of no job", .rates = 1e300},
-    {.what = "rates of no pieces", .weight = 0}};
-
-/// A message as a codec has it, with `bad.value` in it as it is.
-std::vector<std::byte> message_with(const std::string& codec, const Unusable& bad) {
-  Floats values = random_floats(1);
-  if (codec == "none") {
-    values[7] = bad.value;
-    const auto bytes = std::as_bytes(std::span(values));
-    return {bytes.begin(), bytes.end()};
-  }
-  const MailOptions options = mail_options(codec, Topology::all, 1, 3);
-  const auto made = compression::make_codec(options.compression, options.shape, kSeed);
-  std::vector<std::byte> message(made->max_bytes());
-  message.resize(made->encode(values, message));
-  if (std::isnan(bad.value)) std::fill_n(message.begin(), 2, std::byte{0xFF});  // A NaN of fp16.
-  return message;
-}
-
-TEST(ParameterMail, LeavesOutModelsThatWouldSpoilAll) {
-  for (const std::string codec : {"none", "fp16"}) {
-    for (const Unusable& bad : kUnusable) {
-      if (bad.of_gradients()) continue;
-      SCOPED_TRACE(codec + ", " + bad.what);
-      Floats own = random_floats(0);
-      ParameterMail mail(mail_options(codec, Topology::all, 0, 3), own);
-      BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = mail.message_bytes()});
-      const auto message = message_with(codec, bad);
-      group.of(1).put(0, {.weight = bad.weight, .message = message, .age = bad.age},
-                      WhenFull::replace);
-      mail.merge(group.of(0), own);
-      EXPECT_EQ(own, random_floats(0));
-      EXPECT_EQ(mail.age(), 0);
-      EXPECT_EQ(mail.left_out(), 1);
-      // A weight that can be one is not lost to the run.
-      EXPECT_DOUBLE_EQ(mail.weight(), bad.weight == 0.5 ? 1.5 : 1);
-
-      const auto good = message_with(codec, {.what = "good"});
-      group.of(2).put(0, {.weight = 0.5, .message = good}, WhenFull::replace);
-      mail.merge(group.of(0), own);
-      EXPECT_NE(own, random_floats(0));
-      for (const float value : own) EXPECT_TRUE(std::isfinite(value));
-      EXPECT_EQ(mail.left_out(), 1);
-    }
-  }
-}
-
-// As far ahead as a model can be, and without any weight: it must not be that nothing has any.
-TEST(ParameterMail, AModelWithoutWeightMovesNobodyHoweverOldItIs) {
-  for (const std::string codec : {"none", "fp16", "topk"}) {
-    SCOPED_TRACE(codec);
-    Floats own = random_floats(0);
-    ParameterMail mail(mail_options(codec, Topology::all, 0, 3), own);
-    BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = 4096});
-    const auto message = message_with(codec, {.what = "good"});
-    group.of(1).put(0, {.weight = 0, .message = message, .age = 2 * kJobSteps}, WhenFull::replace);
-    mail.merge(group.of(0), own);
-    EXPECT_EQ(own, random_floats(0));
-    EXPECT_EQ(mail.age(), 0);
-    EXPECT_EQ(mail.left_out(), 0);
-  }
-}
-
-// What comes again and again must not make a worker's own weight one that others leave out.
-TEST(ParameterMail, NobodyGetsMoreWeightThanAllHave) {
-  Floats own = random_floats(0);
-  ParameterMail mail(mail_options("none", Topology::all, 0, 3), own);
-  BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = mail.message_bytes()});
-  for (int turn = 0; turn < 10; ++turn) {
-    group.of(1).put(0, {.weight = 3, .message = std::as_bytes(std::span(own))}, WhenFull::replace);
-    mail.merge(group.of(0), own);
-  }
-  EXPECT_EQ(mail.left_out(), 0);
-  EXPECT_LT(mail.weight(), 3.1);
-}
-
-TEST(GradientMail, LeavesOutGradientsThatWouldSpoilAll) {
-  for (const std::string codec : {"none", "fp16"}) {
-    for (const Unusable& bad : kUnusable) {
-      if (bad.of_models()) continue;
-      SCOPED_TRACE(codec + ", " + bad.what);
-      GradientMail mail(mail_options(codec, Topology::all, 0, 3));
-      BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = mail.message_bytes()});
-      const auto message = message_with(codec, bad);
-      const auto good = message_with(codec, {.what = "good"});
-      group.of(1).put(0, {.weight = bad.weight, .message = message, .rates = bad.rates},
-                      WhenFull::refuse);
-      group.of(2).put(0, {.weight = 1, .message = good, .rates = 0.25}, WhenFull::refuse);
-      Floats sum(kCount);
-      const Pieces pieces = mail.collect(group.of(0), sum);
-      EXPECT_DOUBLE_EQ(pieces.count, 1);
-      EXPECT_DOUBLE_EQ(pieces.rates, 0.25);
-      for (std::size_t i = 8; i < kCount; ++i) EXPECT_NEAR(sum[i], random_floats(1)[i], 1e-3);
-      EXPECT_EQ(mail.left_out(), 1);
-    }
-  }
-}
-
-/// Of every codec: a message that ends too early, is too long, or is none at all.
-std::vector<std::vector<std::byte>> unreadable(const std::string& codec) {
-  const auto whole = message_with(codec, {.what = "good"});
-  std::vector<std::vector<std::byte>> all = {{}, {std::byte{1}}, whole, whole};
-  all[2].resize(whole.size() / 2);
-  all[3].resize(whole.size() + 4);
-  return all;
-}
-
-// Its sender's fault: the reader goes on, with what it has and with what others send.
-TEST(ParameterMail, LeavesOutWhatCannotBeRead) {
-  for (const std::string& codec : ParameterMail::codecs()) {
-    for (const auto& message : unreadable(codec)) {
-      SCOPED_TRACE(codec + ", " + std::to_string(message.size()));
-      Floats own = random_floats(0);
-      ParameterMail mail(mail_options(codec, Topology::all, 0, 3), own);
-      BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = 4096});
-      group.of(1).put(0, {.weight = 0.5, .message = message}, WhenFull::replace);
-      mail.merge(group.of(0), own);
-      EXPECT_EQ(own, random_floats(0));
-      EXPECT_EQ(mail.left_out(), 1);
-      EXPECT_DOUBLE_EQ(mail.weight(), 1.5);
-    }
-  }
-}
-
-TEST(GradientMail, LeavesOutWhatCannotBeRead) {
-  for (const compression::CodecRow& row : compression::codec_table()) {
-    const std::string codec = row.name;
-    for (const auto& message : unreadable(codec)) {
-      SCOPED_TRACE(codec + ", " + std::to_string(message.size()));
-      GradientMail mail(mail_options(codec, Topology::all, 0, 3));
-      BoxesGroup group(true, 3, {.topology = Topology::all, .message_bytes = 4096});
-      const auto good = message_with(codec, {.what = "good"});
-      group.of(1).put(0, {.weight = 1, .message = message, .rates = 0.25}, WhenFull::refuse);
-      group.of(2).put(0, {.weight = 1, .message = good, .rates = 0.25}, WhenFull::refuse);
-      Floats sum(kCount);
-      EXPECT_DOUBLE_EQ(mail.collect(group.of(0), sum).count, 1);
-      EXPECT_EQ(mail.left_out(), 1);
-    }
-  }
-}
-
-TEST(Settle, SaysHowManyCame) {
-  BoxesGroup group(true, 2, {.message_bytes = 64});
-  try {
-    come_together(group.of(0), group.store,
-                  {.key = "settle", .world = 2, .deadline = Deadline::in_seconds(0.01)}, [] {});
-    FAIL() << "met nobody";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::timeout);
-    EXPECT_THAT(error.what(), HasSubstr("only 1 of 2 workers"));
-  }
 }
 
 }  // namespace

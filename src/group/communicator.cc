@@ -19,6 +19,29 @@ constexpr std::size_t kKey = 2;
 /// Of a call for memory: how much there is for it.
 constexpr std::size_t kRoom = 0;
 
+struct OwnedStore {
+  std::unique_ptr<cluster::Store> store;
+};
+
+/// A part of a store that is this one's alone.
+class StorePart : private OwnedStore, public cluster::PrefixStore {
+ public:
+  StorePart(std::unique_ptr<cluster::Store> whole, const std::string& prefix)
+      : OwnedStore{std::move(whole)}, PrefixStore(*store, prefix) {}
+};
+
+/// What some of the ranks need, which all call it with the same list and the same words for where in
+/// the store they meet. It keeps the whole alive.
+Membership part_of(const Membership& whole, const std::vector<int>& ranks,
+                   const std::string& prefix, Deadline deadline) {
+  // A group's engine must go before the one it was made from.
+  const auto keeps_whole = [engine = whole.engine](transport::Engine* part) { delete part; };
+  return {.engine = {whole.engine->group(ranks, deadline).release(), keeps_whole},
+          .connect = [connect = whole.connect, prefix] {
+            return std::make_unique<StorePart>(connect(), prefix);
+          }};
+}
+
 Call call_of(Operation operation, std::span<const Array> arrays, bool any_rows = false) {
   Call call{.operation = operation};
   for (const Array& array : arrays) call.add_shape(array.shape, any_rows);

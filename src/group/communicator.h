@@ -11,15 +11,24 @@
 #include <span>
 #include <vector>
 
+#include "base/deadline.h"
+#include "cluster/store.h"
 #include "group/array.h"
 #include "group/board.h"
 #include "group/fabric.h"
-#include "group/membership.h"
+#include "group/pending.h"
 #include "group/point_to_point.h"
 #include "group/wait_watch.h"
-#include "group/work_queue.h"
+#include "transport/engine.h"
 
 namespace cohort::group {
+
+/// What a rank needs to be in a group: the way to the others, and the store over which they tell
+/// each other what goes wrong. `connect` makes a connection to it for one user of it.
+struct Membership {
+  std::shared_ptr<transport::Engine> engine;
+  std::function<std::unique_ptr<cluster::Store>()> connect;
+};
 
 struct CommunicatorOptions {
   /// For how long a call waits for ranks that live and are not stuck.

@@ -12,6 +12,7 @@
 #include "base/deadline.h"
 #include "group/board.h"
 #include "group/call.h"
+#include "group/wait_graph.h"
 
 namespace cohort::group {
 

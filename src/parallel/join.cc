@@ -5,14 +5,13 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "cluster/exit_code.h"
 #include "kernel/fast_settings.h"
-#include "meet/host_share.h"
 #include "meet/process_settings.h"
 #include "meet/rendezvous.h"
-#include "meet/store_of_this_host.h"
+#include "meet/this_host.h"
 #include "os/cores.h"
 #include "parallel/group_state.h"
-#include "parallel/last_words.h"
 #include "transport/inproc/inproc.h"
 
 namespace cohort {
@@ -109,7 +108,7 @@ Group join_alone(const JoinOptions& options) {
 
 Group join(const JoinOptions& options) {
   check(options);
-  parallel::end_with_last_words();
+  cluster::end_with_last_words();
   auto environment =
       cluster::launch_environment([](const char* name) { return std::getenv(name); });
   if (!environment || environment->world == 1) return join_alone(options);

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "parallel/last_words.h"
+#include "cluster/exit_code.h"
 #include "parallel/parallel_test_support.h"
 
 namespace cohort::parallel {
@@ -43,7 +43,7 @@ TEST(Join, VariablesThatAreThereInPartAreNamed) {
 
 template <class Thrown>
 void end_by(const Thrown& thrown) {
-  end_with_last_words();
+  cluster::end_with_last_words();
   std::thread([&] { throw thrown; }).join();
 }
 

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <system_error>
@@ -38,6 +39,38 @@ void wait_until_it_takes_more(int fd) {
 }
 
 }  // namespace
+
+void Lines::end_line(std::string& whole) {
+  whole += prefix_;
+  whole += begun_;
+  whole += '\n';
+  begun_.clear();
+}
+
+void Lines::take(std::string_view bytes, std::string& whole) {
+  while (!bytes.empty()) {
+    const std::size_t room = longest_ - begun_.size();
+    const std::size_t end = std::min(bytes.find_first_of("\r\n"), bytes.size());
+    if (end > 0) after_return_ = false;
+    if (end > room) {
+      begun_ += bytes.substr(0, room);
+      bytes.remove_prefix(room);
+      end_line(whole);
+      continue;
+    }
+    begun_ += bytes.substr(0, end);
+    if (end == bytes.size()) return;
+    const bool is_return = bytes[end] == '\r';
+    bytes.remove_prefix(end + 1);
+    if (is_return && begun_.empty()) continue;  // It only goes back to where it is.
+    if (is_return || !after_return_) end_line(whole);
+    after_return_ = is_return;
+  }
+}
+
+void Lines::finish(std::string& whole) {
+  if (!begun_.empty()) end_line(whole);
+}
 
 Output::Output(const Options& options)
     : out_{.fd = options.out, .name = "standard output"},

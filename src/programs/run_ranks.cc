@@ -1,5 +1,3 @@
-#include "programs/run_ranks.h"
-
 #include <fmt/format.h>
 #include <string.h>
 
@@ -17,6 +15,7 @@
 #include "programs/first_cause.h"
 #include "programs/guard.h"
 #include "programs/output.h"
+#include "programs/program_run.h"
 #include "programs/rank_variables.h"
 #include "programs/ranks.h"
 

@@ -1,7 +1,7 @@
 // Proves what becomes of a program's ranks: with real processes, most of them /bin/sh. Each run stands
 // in a launcher with a guard, as the command's does, below this test.
 
-#include "programs/run_ranks.h"
+#include "programs/program_run.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -34,14 +34,14 @@ std::unique_ptr<PeerBoxes> make_peer_boxes(const PeerBoxesOptions& options,
 
 void come_together(PeerBoxes& boxes, cluster::Store& store, const MeetingOptions& options,
                    const std::function<void()>& take_arrived) {
-  std::int64_t settled = 0;
-  for (bool counted = false; settled < options.world;) {
+  std::int64_t came = 0;
+  for (bool counted = false; came < options.world;) {
     take_arrived();
     const bool first = !counted && boxes.idle();
     counted |= first;
-    settled = store.add(options.key, first ? 1 : 0);
-    if (settled >= options.world) break;
-    if (settled < 0) {
+    came = store.add(options.key, first ? 1 : 0);
+    if (came >= options.world) break;
+    if (came < 0) {
       const auto lost =
           parse_integer(store.get(lost_key(options), options.deadline), 0, options.world - 1);
       give_up_on(static_cast<int>(lost.value_or(0)));
@@ -52,8 +52,7 @@ void come_together(PeerBoxes& boxes, cluster::Store& store, const MeetingOptions
       give_up_on(*lost);
     }
     if (options.deadline.passed()) {
-      fail(ErrorCode::timeout, "only {} of {} workers came together in time", settled,
-           options.world);
+      fail(ErrorCode::timeout, "only {} of {} workers came together in time", came, options.world);
     }
     std::this_thread::sleep_for(kLookPause);
   }

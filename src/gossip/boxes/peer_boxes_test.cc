@@ -165,6 +165,18 @@ TEST_P(EveryKindOfBoxes, SkipAWorkerThatLeaves) {
 INSTANTIATE_TEST_SUITE_P(PeerBoxes, EveryKindOfBoxes, ::testing::Values(true, false),
                          [](const auto& test) { return test.param ? "Shared" : "Remote"; });
 
+TEST(ComeTogether, SaysHowManyCame) {
+  BoxesGroup group(true, 2, {.message_bytes = 64});
+  try {
+    come_together(group.of(0), group.store,
+                  {.key = "meet", .world = 2, .deadline = Deadline::in_seconds(0.01)}, [] {});
+    FAIL() << "met nobody";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::timeout);
+    EXPECT_THAT(error.what(), HasSubstr("only 1 of 2 workers"));
+  }
+}
+
 TEST(RemoteBoxes, ALostPeerIsSkippedAndTheOthersGoOn) {
   BoxesGroup group(false, 3, {.topology = Topology::all, .message_bytes = 64});
   group.boxes[1].reset();

@@ -9,21 +9,9 @@
 #include "server/memory/replica_message.h"
 #include "server/shard/shard_rules.h"
 #include "server/wire/message_bytes.h"
-#include "server/wire/model_message.h"
 
 namespace cohort::server {
 namespace {
-
-rpc::Bytes reply_of(const ReplyHeader& header) {
-  rpc::Bytes bytes(kReplyBytes);
-  bytes.resize(begin_reply(bytes, header, 0, 0).size());
-  return bytes;
-}
-
-void reply_with(rpc::RpcCall& call, const ReplyHeader& header) {
-  const auto bytes = std::make_shared<const rpc::Bytes>(reply_of(header));
-  call.reply({*bytes}, [bytes] {});
-}
 
 bool is_replica(std::span<const std::byte> message) {
   try {
@@ -31,6 +19,12 @@ bool is_replica(std::span<const std::byte> message) {
   } catch (const Error&) {
     return false;
   }
+}
+
+/// Whether the desk is no more what it was once such a request has begun to be answered.
+bool changes_desk(RequestKind kind) {
+  return kind == RequestKind::leave || kind == RequestKind::step_out ||
+         kind == RequestKind::give_part || kind == RequestKind::lost_worker;
 }
 
 /// No push, and no copy of a shard, is larger than the memory it goes to.
@@ -185,7 +179,7 @@ void RpcDoor::take_replica_call(rpc::RpcCall& call) {
     if (replica_memory_.empty()) fail(ErrorCode::invalid, "this server keeps no copies");
     const std::lock_guard lock(replica_mutex_);
     take_replica(request.rest, replica_memory_);
-    reply_with(call, {});
+    reply(call, reply_bytes({}));
   } catch (const Error& error) {
     call.fail(error);
   } catch (const std::bad_alloc&) {
@@ -204,59 +198,30 @@ void RpcDoor::take_all() {
   for (auto& call : calls) take(std::move(call));
 }
 
-/// On the desk's thread. Whatever is wrong with a call is its answer. But where there is no memory left
-/// while the desk is at work nobody knows what was done already, and the server ends.
+/// With the first model come the requests that had to wait for it.
 void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
+  const bool had_model = desk_.has_model();
+  answer(std::move(call));
+  if (had_model || !desk_.has_model()) return;
+  allow_messages_of_model();
+  for (auto& early : std::exchange(early_, {})) answer(std::move(early));
+}
+
+/// Whatever is wrong with a call is its answer. But where there is no memory left while the desk is at
+/// work nobody knows what was done already, and the server ends.
+void RpcDoor::answer(std::unique_ptr<rpc::RpcCall> call) {
   bool at_desk = false;
   try {
     Request request = read_request(call->request());
-    const int worker = request.header.worker;
-    if (worker < 0 || static_cast<std::size_t>(worker) >= come_.size()) {
-      fail(ErrorCode::invalid, "a call came from worker {}; the workers are 0 to {}", worker,
-           come_.size() - 1);
+    check(*call, request);
+    come_[static_cast<std::size_t>(request.header.worker)] = true;
+    if (request.kind == RequestKind::exchange) {
+      if (desk_.has_model()) return take_exchange(std::move(call), std::move(request));
+      early_.push_back(std::move(call));
+      return;
     }
-    check_caller(call->caller(), request);
-    desk_.check_generation(request.header);
-    come_[static_cast<std::size_t>(worker)] = true;
-    switch (request.kind) {
-      case RequestKind::hello:
-        take_hello(worker, hello_from(request.rest));
-        return reply_with(*call, {});
-      case RequestKind::leave:
-      case RequestKind::step_out:
-        model_copies_[static_cast<std::size_t>(worker)].reset();
-        at_desk = true;
-        desk_.leave(worker, work_left_by(request.kind));
-        return reply_with(*call, {});
-      case RequestKind::look:
-        return reply_with(*call, desk_.look());
-      case RequestKind::read:
-        return take_read(*call, request);
-      case RequestKind::read_part:
-        return take_read_part(*call, request);
-      case RequestKind::remember:
-        return take_remember(*call, worker);
-      case RequestKind::recall:
-        return take_recall(*call, request);
-      case RequestKind::initialise:
-      case RequestKind::give_part:
-        at_desk = request.kind == RequestKind::give_part;
-        take_first_model(*call, request);
-        if (!desk_.has_model()) return;
-        allow_messages_of_model();
-        at_desk = true;
-        for (auto& early : std::exchange(early_, {})) take(std::move(early));
-        return;
-      case RequestKind::replica:  // See put().
-        fail(ErrorCode::corrupt, "a copy of a shard cannot be read");
-      case RequestKind::lost_worker:
-        at_desk = true;
-        return take_loss(*call, worker);
-      case RequestKind::exchange:
-        if (desk_.has_model()) return take_exchange(std::move(call), std::move(request));
-        early_.push_back(std::move(call));
-        return;
-    }
+    at_desk = changes_desk(request.kind);
+    answer_now(*call, request);
   } catch (const Error& error) {
     if (call) call->fail(error);
   } catch (const std::bad_alloc&) {
@@ -265,12 +230,61 @@ void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
   }
 }
 
+void RpcDoor::check(const rpc::RpcCall& call, const Request& request) const {
+  const int worker = request.header.worker;
+  if (worker < 0 || static_cast<std::size_t>(worker) >= come_.size()) {
+    fail(ErrorCode::invalid, "a call came from worker {}; the workers are 0 to {}", worker,
+         come_.size() - 1);
+  }
+  check_caller(call.caller(), request);
+  desk_.check_generation(request.header);
+}
+
+/// All but exchanges.
+void RpcDoor::answer_now(rpc::RpcCall& call, const Request& request) {
+  const int worker = request.header.worker;
+  switch (request.kind) {
+    case RequestKind::hello:
+      take_hello(worker, hello_from(request.rest));
+      return reply(call, reply_bytes({}));
+    case RequestKind::leave:
+    case RequestKind::step_out:
+      model_copies_[static_cast<std::size_t>(worker)].reset();
+      desk_.leave(worker, work_left_by(request.kind));
+      return reply(call, reply_bytes({}));
+    case RequestKind::look:
+      return reply(call, reply_bytes(desk_.look()));
+    case RequestKind::read:
+      return take_read(call, request);
+    case RequestKind::read_part:
+      return take_read_part(call, request);
+    case RequestKind::remember:
+      return take_remember(call, worker);
+    case RequestKind::recall:
+      return take_recall(call, request);
+    case RequestKind::initialise:
+    case RequestKind::give_part:
+      return take_first_model(call, request);
+    case RequestKind::lost_worker:
+      return take_loss(call, worker);
+    case RequestKind::replica:  // See put().
+      fail(ErrorCode::corrupt, "a copy of a shard cannot be read");
+    case RequestKind::exchange:  // See answer().
+      return;
+  }
+}
+
+void RpcDoor::reply(rpc::RpcCall& call, rpc::Bytes bytes) {
+  const auto kept = std::make_shared<const rpc::Bytes>(std::move(bytes));
+  call.reply({*kept}, [kept] {});
+}
+
 /// What had come before the question counts, whichever way it came.
 void RpcDoor::take_loss(rpc::RpcCall& call, int worker) {
   memory_.take_all();
   desk_.leave(worker);
   failpoint("server.before-telling-of-a-loss");
-  reply_with(call, {.newest_push = desk_.newest_push(worker)});
+  reply(call, reply_bytes({.newest_push = desk_.newest_push(worker)}));
 }
 
 void RpcDoor::take_hello(int worker, const Hello& hello) {
@@ -284,92 +298,6 @@ int RpcDoor::dead_worker() const {
     if (!desk_.has_left(number) && watches_[worker].is_dead(0)) return number;
   }
   return -1;
-}
-
-void RpcDoor::take_first_model(rpc::RpcCall& call, const Request& request) {
-  if (request.kind == RequestKind::initialise) {
-    MessageReader reader(request.rest);
-    const auto total = reader.take<std::uint64_t>();
-    desk_.expect_model(request.header.worker, take_model_head(reader), total);
-  } else {
-    desk_.take_part(request.header.worker, read_model_part(request.rest));
-  }
-  reply_with(call, {});
-}
-
-/// The desk's thread only copies the floats; they travel, in parts, while it goes on.
-void RpcDoor::take_read(rpc::RpcCall& call, const Request& request) {
-  std::span<float> floats = memory_for_model(request);
-  auto& copy = model_copies_[static_cast<std::size_t>(request.header.worker)];
-  copy.reset();
-  if (floats.empty()) {
-    copy = new_copy();
-    copy->resize(desk_.look().model_floats);
-    floats = *copy;
-  }
-  const ModelMessage model = desk_.read(floats);
-  rpc::Bytes bytes = reply_of({.version = model.version});
-  write_model(bytes, model);
-  const auto reply = std::make_shared<const rpc::Bytes>(std::move(bytes));
-  call.reply({*reply}, [reply] {});
-}
-
-/// With the last part the copy is no longer its worker's, and can serve the next who reads.
-void RpcDoor::take_read_part(rpc::RpcCall& call, const Request& request) {
-  const ModelPart part = read_model_part(request.rest);
-  auto& copy = model_copies_[static_cast<std::size_t>(request.header.worker)];
-  if (!copy || part.begin > copy->size() || part.count > copy->size() - part.begin) {
-    fail(ErrorCode::invalid,
-         "worker {} wants {} floats of a model from number {} on; it reads a model of {}",
-         request.header.worker, part.count, part.begin, copy ? copy->size() : 0);
-  }
-  const auto head = std::make_shared<const rpc::Bytes>(reply_of({}));
-  const auto floats = std::span<const float>(*copy).subspan(part.begin, part.count);
-  const bool last = part.begin + part.count == copy->size();
-  const std::shared_ptr<Floats> kept = copy;
-  if (last) spare_copy_ = std::move(copy);
-  call.reply({*head, std::as_bytes(floats)}, [head, kept] {});
-}
-
-void RpcDoor::take_remember(rpc::RpcCall& call, int worker) {
-  rpc::Bytes bytes = reply_of({});
-  write_codec_memory(bytes, desk_.codec_memory(worker));
-  const auto reply = std::make_shared<const rpc::Bytes>(std::move(bytes));
-  call.reply({*reply}, [reply] {});
-}
-
-/// A worker whose memory is shared has its parameters itself; of others the server keeps a copy,
-/// which must be what the worker has.
-void RpcDoor::take_recall(rpc::RpcCall& call, const Request& request) {
-  MessageReader reader(request.rest);
-  const compression::CodecMemory memory = take_codec_memory(reader);
-  const auto has = reader.take_all<float>(reader.rest().size() / sizeof(float));
-  auto& copy = copies_[static_cast<std::size_t>(request.header.worker)];
-  if (!has.empty() && (!compressed_ || has.size() != desk_.shape().dense)) {
-    fail(ErrorCode::invalid, "worker {} says that it has {} parameters of this server's {}",
-         request.header.worker, has.size(), desk_.shape().dense);
-  }
-  desk_.recall_codec(request.header.worker, memory);
-  if (!has.empty()) copy.assign(has.begin(), has.end());
-  reply_with(call, {});
-}
-
-/// Memory that nobody reads any more, gRPC included.
-std::shared_ptr<RpcDoor::Floats> RpcDoor::new_copy() {
-  const bool is_free = spare_copy_ && spare_copy_.use_count() == 1;
-  return is_free ? std::move(spare_copy_) : std::make_shared<Floats>();
-}
-
-/// Empty where the reader gives no memory for it.
-std::span<float> RpcDoor::memory_for_model(const Request& request) {
-  if (request.rest.empty()) return {};
-  const auto number = MessageReader(request.rest).take<std::uint64_t>();
-  if (number != model_number_ || request.header.worker != model_reader_) {
-    model_memory_ = memory_.take_memory(request.header.worker, number);
-    model_number_ = number;
-    model_reader_ = request.header.worker;
-  }
-  return {reinterpret_cast<float*>(model_memory_.data()), model_memory_.size() / sizeof(float)};
 }
 
 /// One request a worker at a time. One with the number of the last is that one again.

@@ -22,7 +22,7 @@ struct ServerOptions {
   std::optional<cluster::WorkBoard::Options> board = {};
   std::int64_t generation = 0;  ///< Of the membership; messages of another one are refused.
   /// Where the shard and the board of work are kept: memory that outlives the server, zeroed at
-  /// first, and settled (reconcile_shards) since the last server there. Empty: memory of the server.
+  /// first, and made to agree (reconcile_shards) since the last server there. Empty: memory of the server.
   std::span<std::byte> memory = {};
   /// 2: this shard has a copy on the next server, brought up to date before a push is answered, and
   /// the copy of the server before is kept in `replica_memory`, as large as that one's memory.

@@ -219,11 +219,11 @@ void ServerDesk::leave(int worker, LeftWork work) {
   claims_[static_cast<std::size_t>(worker)].reset();
   if (arriving_ && arriving_->worker == worker) arriving_.reset();
   if (shard_) shard_->leave(worker);  // What it has pushed is done.
-  if (board_) settle_work(worker, work);
+  if (board_) leave_work(worker, work);
   retry_claims();
 }
 
-void ServerDesk::settle_work(int worker, LeftWork work) {
+void ServerDesk::leave_work(int worker, LeftWork work) {
   switch (work) {
     case LeftWork::handed_out:
       return board_->gone(worker);

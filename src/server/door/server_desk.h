@@ -110,7 +110,7 @@ class ServerDesk {
   void finish(int worker, const ReplyHeader& reply, Visit& visit);
   bool try_claim(int worker, WaitingClaim& waiting);
   void retry_claims();
-  void settle_work(int worker, LeftWork work);
+  void leave_work(int worker, LeftWork work);
 
   ServerOptions options_;
   ShardShape shape_;                         // Of shard_, once it is there.

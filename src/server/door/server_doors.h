@@ -99,9 +99,16 @@ class RpcDoor {
   void put(std::unique_ptr<rpc::RpcCall> call);
   void take_replica_call(rpc::RpcCall& call);
   void take(std::unique_ptr<rpc::RpcCall> call);
+  void answer(std::unique_ptr<rpc::RpcCall> call);
+  void answer_now(rpc::RpcCall& call, const Request& request);
+  void check(const rpc::RpcCall& call, const Request& request) const;
+  static void reply(rpc::RpcCall& call, rpc::Bytes bytes);
   void take_exchange(std::unique_ptr<rpc::RpcCall> call, Request&& request);
+  void complete(Request& request, Caller& caller);
   void take_loss(rpc::RpcCall& call, int worker);
   void take_hello(int worker, const Hello& hello);
+
+  // Whole models (rpc_models.cc).
   void take_first_model(rpc::RpcCall& call, const Request& request);
   void take_read(rpc::RpcCall& call, const Request& request);
   void take_read_part(rpc::RpcCall& call, const Request& request);
@@ -109,7 +116,6 @@ class RpcDoor {
   void take_recall(rpc::RpcCall& call, const Request& request);
   std::shared_ptr<Floats> new_copy();
   std::span<float> memory_for_model(const Request& request);
-  void complete(Request& request, Caller& caller);
 
   ServerDesk& desk_;
   MemoryDoor& memory_;

@@ -80,12 +80,12 @@ TEST(ReconciledShards, InStepHaveAllMadeTheSameUpdates) {
       SCOPED_TRACE(mode.name + " " + std::to_string(passing));
       const ServerGroup group(mode, 3);
       ASSERT_TRUE(run_and_die(group, "server.before-commit=kill@" + std::to_string(passing)));
-      const ReconciledShards settled = group.reconcile();
-      ASSERT_TRUE(settled.have_model);
+      const ReconciledShards agreed = group.reconcile();
+      ASSERT_TRUE(agreed.have_model);
       for (int server = 0; server < 3; ++server) {
-        EXPECT_EQ(group.find(server)->record().version, settled.version) << "server " << server;
+        EXPECT_EQ(group.find(server)->record().version, agreed.version) << "server " << server;
       }
-      EXPECT_EQ(group.reconcile().version, settled.version) << "settling twice changes nothing";
+      EXPECT_EQ(group.reconcile().version, agreed.version) << "reconciling twice changes nothing";
     }
   }
 }

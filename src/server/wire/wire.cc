@@ -164,6 +164,12 @@ std::span<std::byte> begin_reply(std::span<std::byte> bytes, const ReplyHeader& 
   return bytes.first(kReplyHeadBytes);
 }
 
+std::vector<std::byte> reply_bytes(const ReplyHeader& header) {
+  std::vector<std::byte> bytes(kReplyHeadBytes);
+  begin_reply(bytes, header, 0, 0);
+  return bytes;
+}
+
 std::size_t write_error(std::span<std::byte> bytes, const Error& error) {
   const std::string text = error.what();
   const auto head = begin_reply(bytes, {}, 0, 0);

@@ -44,6 +44,8 @@ std::span<std::byte> begin_reply(std::span<std::byte> bytes, const ReplyHeader& 
                                  std::uint64_t pulled_bytes, std::size_t row_floats);
 constexpr std::size_t kReplyHeadBytes = 40 + sizeof(ReplyHeader);  ///< That begin_reply() writes.
 constexpr std::size_t kReplyBytes = 256;  ///< Room that is enough for it, and for an error's text.
+/// A reply that is no more than its header, and what may be appended to it.
+std::vector<std::byte> reply_bytes(const ReplyHeader& header);
 /// Returns the bytes it took. A text that is too long is cut.
 std::size_t write_error(std::span<std::byte> bytes, const Error& error);
 

@@ -17,7 +17,7 @@
 #include "launch/control/heartbeat.h"
 #include "launch/seat.h"
 #include "meet/process_settings.h"
-#include "meet/store_of_this_host.h"
+#include "meet/this_host.h"
 #include "os/this_process.h"
 #include "server/door/run_server.h"
 #include "strategy/servers/server_rule.h"

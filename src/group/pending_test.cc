@@ -1,6 +1,6 @@
 // The queue of started calls: order, failures, deadlines, and what its end waits for.
 
-#include "group/work_queue.h"
+#include "group/pending.h"
 
 #include <cohort/error.h>
 #include <gmock/gmock.h>

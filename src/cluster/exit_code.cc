@@ -1,15 +1,14 @@
-#include "parallel/last_words.h"
+#include "cluster/exit_code.h"
 
-#include <cohort/error.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
-#include "cluster/exit_code.h"
 #include "os/this_process.h"
 
-namespace cohort::parallel {
+namespace cohort::cluster {
 namespace {
 
 std::terminate_handler before = nullptr;
@@ -22,7 +21,7 @@ std::terminate_handler before = nullptr;
     } catch (const Error& error) {
       std::fprintf(stderr, "cohort: %s\n", error.what());
       os::flush_output();
-      ::_exit(cluster::exit_code(error.code()));
+      ::_exit(exit_code(error.code()));
     } catch (...) {
     }
   }
@@ -37,4 +36,4 @@ void end_with_last_words() {
   if (now != end_program) before = now;
 }
 
-}  // namespace cohort::parallel
+}  // namespace cohort::cluster

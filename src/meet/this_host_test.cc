@@ -1,6 +1,6 @@
 // Ranks of one host divide what they may use, whoever has bound them to what.
 
-#include "meet/host_share.h"
+#include "meet/this_host.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,15 @@
-#include "meet/host_share.h"
+#include "meet/this_host.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 
+#include "base/crc32c.h"
 #include "base/fail.h"
 #include "cluster/host_id.h"
 
@@ -26,6 +29,13 @@ std::vector<int> cores_in(const std::string& text) {
 }
 
 }  // namespace
+
+os::LocalPlace local_place(cluster::Store& store, int rank, int world, Deadline deadline) {
+  const auto hosts = cluster::hosts_of_ranks(store, rank, world, deadline);
+  const std::string& here = hosts[static_cast<std::size_t>(rank)];
+  return {.local_rank = static_cast<int>(std::count(hosts.begin(), hosts.begin() + rank, here)),
+          .local_workers = static_cast<int>(std::ranges::count(hosts, here))};
+}
 
 HostShare share_among(const std::vector<std::vector<int>>& all, int local_rank) {
   const auto own = all.begin() + local_rank;
@@ -50,6 +60,20 @@ HostShare find_host_share(cluster::Store& store, int rank, int world, Deadline d
     all.push_back(cores_in(store.get(key_of(of), deadline)));
   }
   return share_among(all, local_rank);
+}
+
+StoreOfThisHost::StoreOfThisHost(cluster::Store& all, bool serves, const cluster::Member& self,
+                                 Deadline deadline) {
+  const cluster::Pass& pass = all.pass();
+  const std::string host = cluster::host_id();
+  const std::string endpoint = pass.endpoint_of(
+      fmt::format("unix:host-{:08x}", crc32c(std::as_bytes(std::span(host.data(), host.size())))));
+  if (serves) {
+    server_.emplace(endpoint, pass);
+    server_->start();
+  }
+  client_.emplace(endpoint, pass, deadline, self);
+  joined_.emplace(all, *client_);
 }
 
 }  // namespace cohort::meet

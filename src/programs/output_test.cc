@@ -1,6 +1,6 @@
 // Proves that a line comes whole and once, wherever the bytes of it are cut, and how lines end.
 
-#include "programs/lines.h"
+#include "programs/output.h"
 
 #include <gtest/gtest.h>
 

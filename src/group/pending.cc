@@ -1,4 +1,4 @@
-#include "group/work_queue.h"
+#include "group/pending.h"
 
 #include <exception>
 
