@@ -97,6 +97,11 @@ class Communicator {
   /// their ranks where these are equal. Null for who gives no color.
   std::shared_ptr<Communicator> split(std::optional<int> color, int key);
 
+  /// The group is over, for a reason that the others cannot see by themselves: something has gone
+  /// wrong on this rank between two calls. They get it in the call they are in, or in their next, and
+  /// every later call throws it here. Nothing where the group is over already.
+  void end(const Error& reason);
+
   /// For what was started here; see Pending::wait.
   void wait(Pending& pending, std::optional<Deadline> deadline = std::nullopt);
 
@@ -118,7 +123,10 @@ class Communicator {
   void check_usable() const;
   void guarded(const Call& call, const std::function<void()>& body);
   [[noreturn]] void end_with(const Error& error, const Call& call);
+  Error end_for(const Error& error);
   Error reason_after(const Error& error);
+  Error as_seen_without_board(const Error& error);
+  void let_others_hear(const Error& reason);
   void leave() noexcept;
 
   const Membership membership_;
@@ -129,6 +137,7 @@ class Communicator {
   mutable std::mutex mutex_;
   std::optional<Error> failure_;  // Why the group is over. Guarded by mutex_.
   std::mutex leaving_;            // Of leave() alone.
+  std::once_flag heard_;          // Of let_others_hear() alone.
   WaitWatch watch_;
   WorkQueue queue_;  // Last, so that what it does ends before what that uses goes.
 };
