@@ -10,8 +10,9 @@
 namespace cohort::group {
 namespace {
 
-/// For how long who serves the store stays for ranks that have not heard why the group is over.
-constexpr auto kHearing = std::chrono::seconds(1);
+/// For how long who serves the store stays, at most, for ranks that have not heard why the group is
+/// over: they compute, and look at their next call.
+constexpr auto kHearing = std::chrono::seconds(3);
 
 /// Of a call of which ranks may give different numbers of rows.
 constexpr std::size_t kRowsGiven = 0;
