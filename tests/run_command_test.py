@@ -94,8 +94,9 @@ class RunCommandTest(CohortTest):
             self.assertEqual(result.stdout, "[rank 0] word -n 3 --help -- run --yes\n", result.stderr)
 
     def test_no_shell_reads_the_words(self):
-        result = self.run_command("run", "--no-prefix", "/bin/echo", "$HOME; `id` *")
-        self.assertEqual(result.stdout, "$HOME; `id` *\n")
+        for no_prefix in ("--no-prefix", "--no_prefix"):
+            result = self.run_command("run", no_prefix, "/bin/echo", "$HOME; `id` *")
+            self.assertEqual(result.stdout, "$HOME; `id` *\n", result.stderr)
 
     def test_streams_stay_apart_and_lines_whole(self):
         result = self.run_shell("echo to out; echo to err >&2; printf 'no end'", "-n", 3)

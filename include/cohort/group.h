@@ -27,8 +27,10 @@ struct Async {};
 inline constexpr Async async{};
 
 /// A call that goes on while the program does something else. Its tensors are not to be touched
-/// before wait() has returned; it keeps them alive. A copy is the same call.
-class Work {
+/// before wait() has returned; it keeps them alive, and the group. A copy is the same call. A Work that
+/// is dropped without wait() goes on: a collective lets go of its tensors when it is done, a message
+/// when its group ends, and what is not done by then is broken off.
+class [[nodiscard]] Work {
  public:
   /// Returns when the call is done. Throws Error like the call itself.
   void wait();
@@ -50,17 +52,18 @@ class Work {
 ///   cohort::Group group = cohort::join();
 ///   group.all_reduce(loss, cohort::Reduce::mean);
 ///
-/// All ranks make the same calls in the same order. Every call is compared before anything moves:
-/// where ranks call different things, or with other types or shapes, all of them get the same
-/// Error(invalid), which names ranks and calls; a rank that has died or left is an Error(peer_lost)
-/// that names it. Nobody waits for ever (JoinOptions::timeout_seconds). After such an Error the group
-/// is over, and every later call throws the same. A call that is wrong by itself (a tensor on another
+/// All ranks make the same calls in the same order. Every call is compared, a collective before
+/// anything moves: where ranks call different things, or with other types or shapes, all of them get
+/// the same Error(invalid), which names ranks and calls; a rank that has died or left is an
+/// Error(peer_lost) that names it. Nobody waits for ever (JoinOptions::timeout_seconds). After such an
+/// Error the group is over, and every later call throws the same. A call that is wrong by itself (a tensor on another
 /// device, a rank that is none) throws Error(invalid) on its rank before anybody hears of it.
 ///
 /// Tensors are on the CPU, of float32, float64, bfloat16, int32, int64, uint8 or bool. Those that a
 /// call changes must be contiguous; those that it only reads are copied where they are not. Results
 /// are the same bits on all ranks and in every run: what is combined is combined in a fixed order, in
-/// shared memory that of the ranks. Autograd does not see any of it. One thread at a time may use a group.
+/// shared memory that of the ranks. Autograd does not see any of it. One thread at a time may use a
+/// group and those split from it.
 class Group {
  public:
   int rank() const;
@@ -101,7 +104,8 @@ class Group {
   torch::Tensor all_to_all(const torch::Tensor& tensor) const;
 
   /// A message to another rank, which calls recv() with a tensor of the same type and shape. send()
-  /// returns when it has been received.
+  /// returns when it has been received. The content travels along with the call: where types or shapes
+  /// turn out to differ, the receiver's tensor may have been written to.
   void send(const torch::Tensor& tensor, int peer) const;
   void recv(const torch::Tensor& tensor, int peer) const;
   Work send(const torch::Tensor& tensor, int peer, Async) const;
@@ -116,7 +120,10 @@ class Group {
   torch::Tensor empty(torch::IntArrayRef sizes, torch::ScalarType type = torch::kFloat32) const;
 
   /// Groups of some of the ranks: those that give the same color become one, in the order of their
-  /// keys, and of their ranks where these are equal. All ranks call split(), or split_without_me().
+  /// keys, and of their ranks where these are equal. All ranks call split(), or split_without_me(). A
+  /// part may outlive the whole: the processes over which the ranks meet (that of rank 0, and of the
+  /// first rank of every host) stay at the end of their last group until the ranks they serve have
+  /// ended theirs, unless something went wrong.
   Group split(int color, int key = 0) const;
   void split_without_me() const;
 
@@ -149,7 +156,7 @@ struct JoinOptions {
 
 /// The group of all processes that were started together: by `cohort run`, torchrun, mpirun, srun, or
 /// by hand with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. A program that was started alone gets
-/// a group of one, in which every call costs nothing.
+/// a group of one, in which no call waits, and none copies but into a tensor that it returns.
 ///
 /// Call it once, after use_fast_kernels() and before the program computes: it gives this rank its
 /// cores, threads and memory. An

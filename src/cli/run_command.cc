@@ -61,7 +61,7 @@ void configure_run(CLI::App& app, RunWords& words) {
                  "The name of the run, the same on all hosts")
       ->type_name("NAME");
   app.add_flag("--insecure", run.insecure, "What goes between hosts may be seen there");
-  app.add_flag("--no-prefix", words.no_prefix, "Lines do not begin with [rank R]");
+  app.add_flag(both("--no-prefix"), words.no_prefix, "Lines do not begin with [rank R]");
   app.footer(kRunFooter);
   words.app = &app;
 }

@@ -1,14 +1,22 @@
 #include "group/board.h"
 
+#include <chrono>
+#include <thread>
+#include <utility>
+
 #include "base/json.h"
 
 namespace cohort::group {
 namespace {
 
 // Keys are written once and never go, so what changes is a counter: how many statuses a rank has
-// told, and whether there is a failure. Adding nothing to a counter reads it without waiting.
+// told, whether there is a failure, and how many know it. Adding nothing to a counter reads it without
+// waiting.
 constexpr const char* kFailure = "failure";
 constexpr const char* kFailed = "failed";
+constexpr const char* kHeard = "heard";
+
+constexpr auto kBetweenLooks = std::chrono::milliseconds(2);
 
 std::string count_key(int rank) {
   return fmt::format("waits/{}", rank);
@@ -39,20 +47,27 @@ Error error_from(const std::string& text) {
   return error;
 }
 
+}  // namespace
+
 /// A store that is gone, or holds what is no text of a board, tells nothing.
 template <class Talk>
-void unless_lost(Talk&& talk) noexcept {
+void Board::unless_lost(Talk&& talk) noexcept {
+  const std::lock_guard lock(mutex_);
   try {
     talk();
+  } catch (const Error& error) {
+    lost_ = lost_ || error.code() == ErrorCode::peer_lost;
   } catch (const std::exception&) {
   }
 }
 
-}  // namespace
+bool Board::is_lost() {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
 
 void Board::tell_failure(const Error& error) noexcept {
   unless_lost([&] {
-    const std::lock_guard lock(mutex_);
     store_->set_once(kFailure, text_of(error));
     store_->add(kFailed, 1);
   });
@@ -61,15 +76,24 @@ void Board::tell_failure(const Error& error) noexcept {
 std::optional<Error> Board::failure() noexcept {
   std::optional<Error> reason;
   unless_lost([&] {
-    const std::lock_guard lock(mutex_);
-    if (store_->add(kFailed, 0) > 0) reason = error_from(store_->get(kFailure, at_once()));
+    if (store_->add(kFailed, 0) == 0) return;
+    reason = error_from(store_->get(kFailure, at_once()));
+    if (!std::exchange(heard_, true)) store_->add(kHeard, 1);
   });
   return reason;
 }
 
+void Board::wait_until_heard(int ranks, Deadline deadline) noexcept {
+  bool waits = true;
+  while (waits && !deadline.passed()) {
+    waits = false;
+    unless_lost([&] { waits = store_->add(kHeard, 0) < ranks; });
+    if (waits) std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
 void Board::tell_status(const WaitStatus& status) noexcept {
   unless_lost([&] {
-    const std::lock_guard lock(mutex_);
     const std::int64_t told = store_->add(count_key(rank_), 0);
     store_->set(status_key(rank_, told + 1), encode(status));
     store_->add(count_key(rank_), 1);
@@ -79,7 +103,6 @@ void Board::tell_status(const WaitStatus& status) noexcept {
 std::vector<std::optional<WaitStatus>> Board::statuses() noexcept {
   std::vector<std::optional<WaitStatus>> all(static_cast<std::size_t>(world_));
   unless_lost([&] {
-    const std::lock_guard lock(mutex_);
     for (int rank = 0; rank < world_; ++rank) {
       const std::int64_t told = store_->add(count_key(rank), 0);
       if (told == 0) continue;

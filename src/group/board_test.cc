@@ -47,6 +47,21 @@ TEST(Board, KeepsAReasonThatIsAboutNobody) {
   EXPECT_EQ(board->failure()->rank(), std::nullopt);
 }
 
+TEST(Board, KnowsHowManyHaveHeard) {
+  cluster::MemoryStore store;
+  const auto first = board_on(store, 0), second = board_on(store, 1);
+  first->tell_failure(Error(ErrorCode::invalid, "wrong"));
+  first->failure();
+  first->failure();
+  const auto start = Clock::now();
+  first->wait_until_heard(2, Deadline::in_seconds(0.05));
+  EXPECT_GE(seconds_since(start), 0.05) << "one that has heard twice is one";
+  std::jthread other([&] { second->failure(); });
+  first->wait_until_heard(2, Deadline::in_seconds(1000));
+  EXPECT_LT(seconds_since(start), 500);
+  EXPECT_FALSE(first->is_lost());
+}
+
 TEST(Board, HasTheLastStatusOfEveryRank) {
   cluster::MemoryStore store;
   const auto first = board_on(store, 0), last = board_on(store, 2);
@@ -80,7 +95,7 @@ class LostStore : public cluster::MemoryStore {
   std::string set_once(const std::string&, const std::string&) override { lost(); }
 
  private:
-  [[noreturn]] static void lost() { fail(ErrorCode::io, "the store is gone"); }
+  [[noreturn]] static void lost() { fail(ErrorCode::peer_lost, "the store is gone"); }
 };
 
 TEST(Board, IsSilentWhereTheStoreIsGone) {
@@ -88,6 +103,8 @@ TEST(Board, IsSilentWhereTheStoreIsGone) {
   board.tell_failure(Error(ErrorCode::invalid, "wrong"));
   board.tell_status(status_of(1));
   EXPECT_FALSE(board.failure());
+  EXPECT_TRUE(board.is_lost());
+  board.wait_until_heard(kWorld, Deadline::in_seconds(1000));
   EXPECT_EQ(board.statuses(), std::vector<std::optional<WaitStatus>>(kWorld));
 }
 

@@ -10,6 +10,10 @@
 namespace cohort::group {
 namespace {
 
+/// For how long who serves the store stays, at most, for ranks that have not heard why the group is
+/// over: they compute, and look at their next call.
+constexpr auto kHearing = std::chrono::seconds(3);
+
 /// Of a call of which ranks may give different numbers of rows.
 constexpr std::size_t kRowsGiven = 0;
 /// Of a split: whether there is a color, which, and the key.
@@ -36,10 +40,12 @@ Membership part_of(const Membership& whole, const std::vector<int>& ranks,
                    const std::string& prefix, Deadline deadline) {
   // A group's engine must go before the one it was made from.
   const auto keeps_whole = [engine = whole.engine](transport::Engine* part) { delete part; };
-  return {.engine = {whole.engine->group(ranks, deadline).release(), keeps_whole},
-          .connect = [connect = whole.connect, prefix] {
-            return std::make_unique<StorePart>(connect(), prefix);
-          }};
+  const auto server = std::ranges::find(ranks, whole.store_rank);
+  return {.connect = [connect = whole.connect,
+                      prefix] { return std::make_unique<StorePart>(connect(), prefix); },
+          .engine = {whole.engine->group(ranks, deadline).release(), keeps_whole},
+          .store_rank = server == ranks.end() ? -1 : static_cast<int>(server - ranks.begin()),
+          .on_failure = whole.on_failure};
 }
 
 Call call_of(Operation operation, std::span<const Array> arrays, bool any_rows = false) {
@@ -346,14 +352,31 @@ void Communicator::guarded(const Call& call, const std::function<void()>& body) 
   }
 }
 
+void Communicator::end(const Error& reason) {
+  Error told = reason.with_context(fmt::format("rank {} ended the group", rank()));
+  if (!told.rank()) told.about_rank(rank());
+  end_for(told);
+}
+
 // What is wrong between ranks says who called what already.
 void Communicator::end_with(const Error& error, const Call& call) {
-  const Error reason =
-      reason_after(error.code() == ErrorCode::invalid
-                       ? error
-                       : error.with_context(fmt::format("rank {} in {}", rank(), describe(call))));
+  throw end_for(error.code() == ErrorCode::invalid
+                    ? error
+                    : error.with_context(fmt::format("rank {} in {}", rank(), describe(call))));
+}
+
+/// Returns why the group is over.
+Error Communicator::end_for(const Error& error) {
+  const Error reason = reason_after(error);
   leave();
-  throw reason;
+  if (membership_.store_rank == rank()) std::call_once(heard_, [&] { let_others_hear(reason); });
+  return reason;
+}
+
+// Nobody catches it in most programs, so this process ends at once, and the store with it.
+void Communicator::let_others_hear(const Error& reason) {
+  const bool lost = reason.code() == ErrorCode::peer_lost && reason.rank() != rank();
+  board_.wait_until_heard(world() - (lost ? 1 : 0), Deadline::in(kHearing));
 }
 
 /// Why the group is over: what was told first. A rank that goes because of it tells it before it
@@ -365,8 +388,20 @@ Error Communicator::reason_after(const Error& error) {
     board_.tell_failure(error);
     failure_ = board_.failure();
   }
-  if (!failure_) failure_ = error;
+  if (!failure_) failure_ = as_seen_without_board(error);
+  if (membership_.on_failure) membership_.on_failure();
   return *failure_;
+}
+
+/// Where the board is gone, so is the rank that serves it. It is the reason for which others leave
+/// then, whoever of them was missed here.
+Error Communicator::as_seen_without_board(const Error& error) {
+  const int server = membership_.store_rank;
+  const bool is_loss = error.code() == ErrorCode::peer_lost && error.rank() != server;
+  if (!is_loss || server < 0 || server == rank() || !board_.is_lost()) return error;
+  return Error(error.code(), fmt::format("{}: rank {} is gone, and with it the group's store",
+                                         error.what(), server))
+      .about_rank(server);
 }
 
 // Whoever comes second waits too: after it nothing moves to or from users' memory any more.

@@ -26,8 +26,13 @@ namespace cohort::group {
 /// What a rank needs to be in a group: the way to the others, and the store over which they tell
 /// each other what goes wrong. `connect` makes a connection to it for one user of it.
 struct Membership {
-  std::shared_ptr<transport::Engine> engine;
+  /// Keeps what the engine stands on, so it comes first: members go in the reverse of their order.
   std::function<std::unique_ptr<cluster::Store>()> connect;
+  std::shared_ptr<transport::Engine> engine;
+  /// Which of these ranks serves the store, so that where that is gone it has gone too; -1: none.
+  int store_rank = -1;
+  /// Called when a group of it is over because something went wrong; may be empty. Any thread.
+  std::function<void()> on_failure = {};
 };
 
 struct CommunicatorOptions {
@@ -106,6 +111,11 @@ class Communicator {
   /// their ranks where these are equal. Null for who gives no color.
   std::shared_ptr<Communicator> split(std::optional<int> color, int key);
 
+  /// The group is over, for a reason that the others cannot see by themselves: something has gone
+  /// wrong on this rank between two calls. They get it in the call they are in, or in their next, and
+  /// every later call throws it here. Nothing where the group is over already.
+  void end(const Error& reason);
+
   /// For what was started here; see Pending::wait.
   void wait(Pending& pending, std::optional<Deadline> deadline = std::nullopt);
 
@@ -127,7 +137,10 @@ class Communicator {
   void check_usable() const;
   void guarded(const Call& call, const std::function<void()>& body);
   [[noreturn]] void end_with(const Error& error, const Call& call);
+  Error end_for(const Error& error);
   Error reason_after(const Error& error);
+  Error as_seen_without_board(const Error& error);
+  void let_others_hear(const Error& reason);
   void leave() noexcept;
 
   const Membership membership_;
@@ -138,6 +151,7 @@ class Communicator {
   mutable std::mutex mutex_;
   std::optional<Error> failure_;  // Why the group is over. Guarded by mutex_.
   std::mutex leaving_;            // Of leave() alone.
+  std::once_flag heard_;          // Of let_others_hear() alone.
   WaitWatch watch_;
   WorkQueue queue_;  // Last, so that what it does ends before what that uses goes.
 };

@@ -1,6 +1,8 @@
 // What a group promises on every engine: every operation on all types, with sizes around every edge
 // (none, one, odd, several rounds), for 1 to 5 ranks, and the same bytes on all of them.
 
+#include <sys/mman.h>
+
 #include "group/group_test_support.h"
 
 namespace cohort::group {
@@ -288,6 +290,24 @@ TEST_P(GroupConformance, RefusesWhatIsWrongByItselfAndGoesOn) {
     refused([&] { group.all_reduce({cut}, {}); });
     group.all_reduce({four}, {});
     EXPECT_TRUE(same(four, floats(4, 2)));
+  });
+}
+
+// What is not to be read does not even have to be there.
+TEST_P(GroupConformance, OneRankLeavesWhatItWouldChangeAsItIs) {
+  if (GetParam().pairs) return;
+  constexpr std::size_t kBytes = 1 << 20;
+  const std::shared_ptr<void> memory(
+      ::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+      [](void* begin) { ::munmap(begin, kBytes); });
+  const Array array{.bytes = {static_cast<std::byte*>(memory.get()), kBytes},
+                    .shape = {kBytes / sizeof(float)}};
+  const Array few{.bytes = array.bytes.first(64), .shape = {16}};
+  run(1, [&](Communicator& group) {
+    for (const auto& arrays : std::vector<std::vector<Array>>{{array}, {few}, {array, few}}) {
+      group.all_reduce(arrays, {});
+      group.broadcast(arrays, 0);
+    }
   });
 }
 

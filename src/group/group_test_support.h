@@ -48,8 +48,8 @@ class MeetingPlace {
     std::unique_ptr<transport::Engine> engine =
         factory_ == nullptr ? hub_.engine(rank)
                             : factory_(options, {.rank = rank, .hosts = hosts_}, store_, soon());
-    return {.engine = std::move(engine),
-            .connect = [this] { return std::make_unique<cluster::PrefixStore>(store_, "board/"); }};
+    return {.connect = [this] { return std::make_unique<cluster::PrefixStore>(store_, "board/"); },
+            .engine = std::move(engine)};
   }
 
   int world() const { return static_cast<int>(hosts_.size()); }

@@ -35,6 +35,7 @@ class HostFabric : public Fabric {
   }
 
   void all_reduce(const Call& call, std::span<const Array> arrays, Deadline deadline) override {
+    if (exchange_.world() == 1) return;
     const int divisor = call.mean != 0 ? exchange_.world() : 1;
     if (bytes_of_all(arrays) <= collective::HostExchange::kSmallBytes) {
       return as_one(arrays, packed_, [&](collective::Elements elements) {
@@ -42,7 +43,6 @@ class HostFabric : public Fabric {
       });
     }
     agree(call, arrays, deadline);
-    if (exchange_.world() == 1) return;
     if (in_place_) {
       collective::reduce_copies(copies_, exchange_.rank(), exchange_.world(), call.how, divisor);
       return exchange_.pass(deadline, "end of the all-reduce in place");
@@ -66,6 +66,7 @@ class HostFabric : public Fabric {
   }
 
   void broadcast(std::span<const Array> arrays, int root, Deadline deadline) override {
+    if (exchange_.world() == 1) return;
     if (!in_place_) {
       return as_one(arrays, packed_, [&](collective::Elements elements) {
         exchange_.broadcast(elements.bytes(), root, deadline);
@@ -81,7 +82,8 @@ class HostFabric : public Fabric {
 
   void all_gather(std::span<const std::byte> given, std::span<const std::span<std::byte>> taken,
                   Deadline deadline) override {
-    exchange_.all_gather(given, taken, deadline);
+    if (exchange_.world() > 1) return exchange_.all_gather(given, taken, deadline);
+    std::ranges::copy(given, taken.front().begin());
   }
 
   void all_to_all(std::span<const std::byte> given, std::span<std::byte> taken,

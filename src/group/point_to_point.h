@@ -37,7 +37,7 @@ class PointToPoint {
   PointToPoint& operator=(const PointToPoint&) = delete;
 
   /// Sends the array to call.peer or receives it from there, as the call says. It is kept until it
-  /// has been waited for.
+  /// has been waited for: a transport does not say what is done without waiting for it.
   std::shared_ptr<Pending> start(const Call& call, const Array& array);
 
   /// Any thread: this rank takes part no longer. What it waits for ends with an Error, and so does

@@ -88,5 +88,26 @@ TEST_P(Splits, FailApart) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, Splits, ::testing::ValuesIn(test_engines()), engine_name);
 
+// What an engine stands on is kept by whoever connects to the store.
+TEST(Membership, EndsWithTheEngine) {
+  for (const bool part_is_last : {false, true}) {
+    MeetingPlace place({}, {0});
+    std::weak_ptr<transport::Engine> engine;
+    bool engine_was_gone = false;
+    std::shared_ptr<Communicator> group;
+    {
+      Membership membership = place.membership(0);
+      engine = membership.engine;
+      const std::shared_ptr<void> ground(nullptr,
+                                         [&](void*) { engine_was_gone = engine.expired(); });
+      membership.connect = [ground, connect = membership.connect] { return connect(); };
+      group = std::make_shared<Communicator>(std::move(membership), quick_options());
+    }
+    if (part_is_last) group = group->split(0, 0);
+    group.reset();
+    EXPECT_TRUE(engine_was_gone);
+  }
+}
+
 }  // namespace
 }  // namespace cohort::group

@@ -230,6 +230,37 @@ TEST_P(StartedCalls, WhoLeavesBreaksOffWhatItStarted) {
   });
 }
 
+// Started ones of every kind are under way while the rank makes all others.
+TEST_P(StartedCalls, OtherCallsGoOnBesideThem) {
+  run(3, [](Communicator& group) {
+    const int next = (group.rank() + 1) % 3, before = (group.rank() + 2) % 3;
+    const OwnArray sum = floats(50'000, 1), taken = floats(10, 0);
+    const OwnArray given = floats(10, group.rank());
+    const auto receiving = group.start_receive(taken, before);
+    const auto reducing = group.start_all_reduce({sum}, {});
+    group.barrier();
+    const OwnArray shared(group.empty(ElementType::f32, {100}));
+    const auto broadcasting = group.start_broadcast({given}, 1);
+    const auto part = group.split(0, -group.rank());
+    const OwnArray gathered[] = {floats(2, 9), floats(2, 9), floats(2, 9)};
+    group.all_gather(floats(2, group.rank()), [&](auto) {
+      return std::vector<Array>(std::begin(gathered), std::end(gathered));
+    });
+    EXPECT_TRUE(same(gathered[2], floats(2, 2)));
+    const OwnArray other = floats(3, part->rank());
+    part->all_reduce({other}, {});
+    EXPECT_TRUE(same(other, floats(3, 3)));
+    group.send(floats(10, group.rank() + 5), next);
+    const OwnArray scattered = floats(1, 0);
+    group.reduce_scatter(floats(3, 2), scattered, {});
+    EXPECT_TRUE(same(scattered, floats(1, 6)));
+    for (const auto& each : {receiving, broadcasting, reducing}) group.wait(*each);
+    EXPECT_TRUE(same(sum, floats(50'000, 3)));
+    EXPECT_TRUE(same(given, floats(10, 1)));
+    EXPECT_TRUE(same(taken, floats(10, before + 5)));
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, StartedCalls, ::testing::ValuesIn(test_engines()), engine_name);
 
 }  // namespace

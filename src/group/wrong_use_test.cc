@@ -231,6 +231,39 @@ TEST_P(GroupMisuse, ARankThatLeavesInTheMiddleIsNamedOnAll) {
   });
 }
 
+// One of the others is in a call by then, one comes to it later.
+TEST_P(GroupMisuse, ARankThatEndsTheGroupTellsAllWhy) {
+  const auto start = Clock::now();
+  const auto reduce = [](Communicator& group) { group.all_reduce({floats(50'000, 1)}, {}); };
+  const auto reduce_late = [&](Communicator& group) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    reduce(group);
+  };
+  const auto end = [](Communicator& group) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const auto started = group.start_all_reduce({floats(50'000, 1)}, {});
+    group.end(Error(ErrorCode::not_found, "there is no file of batches"));
+    group.end(Error(ErrorCode::io, "what comes second"));
+    group.wait(*started);
+  };
+  const Error error = failure_of_all({reduce, end, reduce_late});
+  EXPECT_STREQ(error.what(), "rank 1 ended the group: there is no file of batches");
+  EXPECT_EQ(error.code(), ErrorCode::not_found);
+  EXPECT_EQ(error.rank(), 1);
+  EXPECT_LT(seconds_since(start), 60) << "half of what a call waits for";
+}
+
+TEST_P(GroupMisuse, ARankThatEndsTheGroupIsHeardByWhoWaitsForItsMessage) {
+  const auto receive = [](Communicator& group) { group.receive(floats(4, 1), 1); };
+  const auto end = [](Communicator& group) {
+    group.end(Error(ErrorCode::diverged, "no number").about_rank(0));
+    group.barrier();
+  };
+  const Error error = failure_of_all({receive, end});
+  EXPECT_EQ(error.code(), ErrorCode::diverged) << error.what();
+  EXPECT_EQ(error.rank(), 0) << "whom the reason names";
+}
+
 // It may find what the other had left for it, and hears of it in its next call.
 TEST_P(GroupMisuse, ARankThatComesTooLateIsATimeoutOnAll) {
   MeetingPlace place = GetParam().place(2);
@@ -274,17 +307,21 @@ TEST_P(GroupMisuse, WhatMakesTheTensorsOfAGatherMayFail) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, GroupMisuse, ::testing::ValuesIn(test_engines()), engine_name);
 
-/// Ranks that are processes; `victim` is killed once it has told that it is in the group.
+/// Ranks that are processes; `victim` is killed once it has told that it is in the group. Rank 0
+/// serves the store, as in a real run.
 void run_processes(const TestEngine& engine, int world, int victim, const GroupBody& body) {
-  cluster::StoreServer server(cluster::Pass::draw());
+  const cluster::Pass pass = cluster::Pass::draw();
+  const std::string endpoint = pass.endpoint_of(pass.new_address("store"));
   std::fflush(nullptr);
   std::vector<pid_t> pids;
   for (int rank = 0; rank < world; ++rank) {
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::alarm(240);  // A rank that hangs fails its test instead of stopping all.
+      std::optional<cluster::StoreServer> server;
+      if (rank == 0) server.emplace(endpoint, pass).start();
       const auto connect = [&] {
-        return std::make_unique<cluster::SocketStore>(server.endpoint(), server.pass(), soon(),
+        return std::make_unique<cluster::SocketStore>(endpoint, pass, soon(),
                                                       cluster::Member{.number = rank});
       };
       const auto store = connect();
@@ -293,8 +330,9 @@ void run_processes(const TestEngine& engine, int world, int victim, const GroupB
       const std::vector<int> hosts(static_cast<std::size_t>(world), 0);
       {
         Communicator group(
-            {.engine = engine.factory(options, {.rank = rank, .hosts = hosts}, *store, soon()),
-             .connect = connect},
+            {.connect = connect,
+             .engine = engine.factory(options, {.rank = rank, .hosts = hosts}, *store, soon()),
+             .store_rank = 0},
             quick_options());
         group.barrier();
         if (rank == victim) ::raise(SIGKILL);
@@ -305,7 +343,6 @@ void run_processes(const TestEngine& engine, int world, int victim, const GroupB
     }
     pids.push_back(pid);
   }
-  server.start();
   for (int rank = 0; rank < world; ++rank) {
     int status = -1;
     ::waitpid(pids[static_cast<std::size_t>(rank)], &status, 0);
@@ -331,6 +368,27 @@ TEST_P(GroupDeath, IsNamedOnAllOthers) {
     const Error error = failure_of([&] { group.all_reduce({floats(50'000, 1)}, {}); });
     EXPECT_EQ(error.code(), ErrorCode::peer_lost) << error.what();
     EXPECT_EQ(error.rank(), 1) << error.what();
+  });
+}
+
+// The board goes with rank 0. Only rank 1 waits for it; rank 2 waits for rank 1, and so misses that
+// one when it leaves.
+TEST_P(GroupDeath, OfTheRankThatServesTheStoreIsNamedOnAllOthers) {
+  run_processes(GetParam(), 4, 0, [&](Communicator& group) {
+    const Error error = failure_of([&] { group.receive(floats(4, 1), group.rank() - 1); });
+    EXPECT_EQ(error.code(), ErrorCode::peer_lost) << error.what();
+    EXPECT_EQ(error.rank(), 0) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr("rank 0"));
+  });
+}
+
+// Rank 0 is gone as soon as it hears of it, and the board too: others have read the reason by then.
+TEST_P(GroupDeath, IsNamedOnAllOthersAlsoWhereTheRankThatServesTheStoreEndsAtOnce) {
+  run_processes(GetParam(), 4, 3, [&](Communicator& group) {
+    const int rank = group.rank();
+    const Error error = failure_of([&] { group.receive(floats(4, 1), rank == 0 ? 3 : rank - 1); });
+    EXPECT_EQ(error.rank(), 3) << error.what();
+    if (rank == 0) ::_exit(::testing::Test::HasFailure() ? 1 : 0);
   });
 }
 

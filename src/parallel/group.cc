@@ -1,6 +1,7 @@
 #include <cohort/group.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -14,6 +15,9 @@ namespace {
 
 using parallel::array_of;
 using parallel::arrays_of;
+
+/// Of those that people ask for: a moment later than that may be none that a clock has.
+constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 365);
 
 group::Combine combine_of(Reduce how) {
   using collective::Reduction;
@@ -58,7 +62,8 @@ void Work::wait() {
 }
 
 void Work::wait(std::chrono::milliseconds at_most) {
-  state_->communicator->wait(*state_->pending, Deadline::in(at_most));
+  const auto bounded = std::clamp<std::chrono::milliseconds>(at_most, {}, kLongestWait);
+  state_->communicator->wait(*state_->pending, Deadline::in(bounded));
 }
 
 Group::Group(std::shared_ptr<State> state) : state_(std::move(state)) {}

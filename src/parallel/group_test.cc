@@ -143,6 +143,77 @@ TEST(Group, AWaitWithADeadlineEndsAndCanBeMadeAgain) {
   });
 }
 
+TEST(Group, TheLongestWaitIsLong) {
+  for (const char* engine : {"shm", "gloo", "inproc"}) {
+    run_ranks(engine, 2, [](const Group& group) {
+      const torch::Tensor tensor = torch::ones({4});
+      if (group.rank() == 0) {
+        Work received = group.recv(tensor, 1, async);
+        received.wait(std::chrono::milliseconds::max());
+        Work summed = group.all_reduce(tensor, async);
+        summed.wait(std::chrono::milliseconds::max());
+        EXPECT_EQ(error_of([&] {
+                    Work late = group.recv(tensor, 1, async);
+                    late.wait(std::chrono::milliseconds::min());
+                  }).code(),
+                  ErrorCode::timeout);
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        group.send(tensor * 5, 0);
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        group.all_reduce(tensor);
+        error_of([&] { group.barrier(); });
+      }
+      EXPECT_TRUE(torch::equal(tensor, torch::full({4}, 6.0F)));
+    });
+  }
+}
+
+TEST(Group, OtherCallsGoOnBesideAStartedOne) {
+  run_ranks(2, [](const Group& group) {
+    const int other = 1 - group.rank();
+    const torch::Tensor sum = torch::ones({100'000});
+    const torch::Tensor taken = torch::zeros({3});
+    Work receiving = group.recv(taken, other, async);
+    Work reducing = group.all_reduce(sum, async);
+    group.barrier();
+    EXPECT_THAT(group.all_gather(std::string("of all")), ElementsAre("of all", "of all"));
+    const torch::Tensor memory = group.empty({5});
+    Work broadcasting = group.broadcast(memory.fill_(group.rank() + 1), 1, async);
+    const Group part = group.split(0, -group.rank());
+    const torch::Tensor own = torch::full({2}, part.rank() + 1.0F);
+    part.all_reduce(own, Reduce::max);
+    EXPECT_TRUE(torch::equal(own, torch::full({2}, 2.0F)));
+    group.send(torch::full({3}, group.rank()).to(torch::kFloat32), other);
+    receiving.wait();
+    broadcasting.wait();
+    reducing.wait();
+    EXPECT_TRUE(torch::equal(sum, torch::full({100'000}, 2.0F)));
+    EXPECT_TRUE(torch::equal(memory, torch::full({5}, 2.0F)));
+    EXPECT_TRUE(torch::equal(taken, torch::full({3}, static_cast<float>(other))));
+  });
+}
+
+// It is all that is left of its group then.
+TEST(Group, GoesOnAsLongAsACallThatItStarted) {
+  for (const char* engine : {"shm", "gloo", "inproc"}) {
+    run_ranks(engine, 2, [](const Group& group) {
+      const torch::Tensor sum = torch::ones({100'000}), sent = torch::ones({3}), taken = sent * 0;
+      std::optional<Group> part = group.split(0);
+      std::vector<Work> works = {part->all_reduce(sum, async),
+                                 part->send(sent, 1 - group.rank(), async),
+                                 part->recv(taken, 1 - group.rank(), async)};
+      part.reset();
+      for (Work& work : works) work.wait();
+      EXPECT_TRUE(torch::equal(sum, torch::full({100'000}, 2.0F)));
+      EXPECT_TRUE(torch::equal(taken, sent));
+      const Group last = group.split(0);
+      Work alone = last.all_reduce(sum, async);
+      group.barrier();
+    });
+  }
+}
+
 TEST(Group, PartsAreGroups) {
   run_ranks(5, [](const Group& group) {
     if (group.rank() == 4) return group.split_without_me();

@@ -1,12 +1,15 @@
 #include <cohort/group.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <utility>
 
 #include "base/fail.h"
 #include "cluster/exit_code.h"
 #include "kernel/fast_settings.h"
+#include "meet/attendance.h"
 #include "meet/process_settings.h"
 #include "meet/rendezvous.h"
 #include "meet/this_host.h"
@@ -26,7 +29,7 @@ namespace {
 ///   4. all agree on an engine and make it
 ///
 /// It stays for as long as the group does, since groups are split off later, and ranks tell each other
-/// over the store what goes wrong.
+/// over the store what goes wrong. So who serves a store stays until nobody needs it any more.
 class Meeting {
  public:
   Meeting(const cluster::LaunchEnvironment& environment, const JoinOptions& options)
@@ -44,7 +47,20 @@ class Meeting {
                                       .address = all_->local_address(),
                                       .cores = share_.cores_of_all},
                                      here_ ? here_->store() : *all_, deadline);
+    find_served();
+    attendance_.emplace(rendezvous_.connect(self_, deadline), environment.rank);
   }
+
+  // What went wrong shall be known at once, so there others only get the time to hear of it.
+  ~Meeting() {
+    const bool all_is_well = !has_failed_ && std::uncaught_exceptions() == 0;
+    attendance_->await_others(served_, Deadline::in(all_is_well ? kAsLongAsTheyLive : kHearing));
+  }
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  /// Something is wrong in one of its groups. Any thread.
+  void note_failure() { has_failed_ = true; }
 
   const meet::HostShare& share() const { return share_; }
 
@@ -57,12 +73,29 @@ class Meeting {
   }
 
  private:
+  /// Rank 0 serves all, and the first rank of every other host those of its host.
+  void find_served() {
+    const std::vector<int>& hosts = engine_->hosts();
+    const int self = engine_->rank();
+    for (int rank = 0; rank < engine_->world(); ++rank) {
+      const bool is_here =
+          hosts[static_cast<std::size_t>(rank)] == hosts[static_cast<std::size_t>(self)];
+      if (self == 0 || (share_.place.local_rank == 0 && is_here)) served_.push_back(rank);
+    }
+  }
+
+  static constexpr Duration kAsLongAsTheyLive = std::chrono::hours(24 * 365);
+  static constexpr Duration kHearing = std::chrono::seconds(2);
+
   meet::Rendezvous rendezvous_;
   const cluster::Member self_;
   std::unique_ptr<cluster::SocketStore> all_;
   std::optional<meet::StoreOfThisHost> here_;
   meet::HostShare share_;
   std::shared_ptr<transport::Engine> engine_;
+  std::vector<int> served_;  // Ranks that need a store of this process.
+  std::atomic<bool> has_failed_ = false;
+  std::optional<meet::Attendance> attendance_;
 };
 
 /// Where a rank that was started alone meets itself.
@@ -95,10 +128,9 @@ group::CommunicatorOptions communicator_options(const JoinOptions& options, int 
 Group join_alone(const JoinOptions& options) {
   compute_on(os::usable_core_numbers(), options);
   const auto alone = std::make_shared<Alone>();
-  group::Membership membership{.engine = alone->hub.engine(0), .connect = [alone] {
-                                 return std::make_unique<cluster::PrefixStore>(alone->store,
-                                                                               "board/");
-                               }};
+  group::Membership membership{
+      .connect = [alone] { return std::make_unique<cluster::PrefixStore>(alone->store, "board/"); },
+      .engine = alone->hub.engine(0)};
   return parallel::GroupAccess::make(std::make_shared<group::Communicator>(
                                          std::move(membership), communicator_options(options, 1)),
                                      alone);
@@ -117,9 +149,11 @@ Group join(const JoinOptions& options) {
   const auto meeting = std::make_shared<Meeting>(*environment, options);
   compute_on(meeting->share().cores, options);
   const Timeout timeout = std::chrono::duration<double>(options.timeout_seconds);
-  group::Membership membership{.engine = meeting->take_engine(), .connect = [meeting, timeout] {
-                                 return meeting->connect(timeout.deadline());
-                               }};
+  group::Membership membership{
+      .connect = [meeting, timeout] { return meeting->connect(timeout.deadline()); },
+      .engine = meeting->take_engine(),
+      .store_rank = 0,
+      .on_failure = [meeting] { meeting->note_failure(); }};
   return parallel::GroupAccess::make(
       std::make_shared<group::Communicator>(
           std::move(membership), communicator_options(options, meeting->share().cores_of_all)),
