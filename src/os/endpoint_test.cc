@@ -151,9 +151,11 @@ TEST(PrivateFolder, OneOfANameIsSharedAndGoesWithTheLastHolder) {
   EXPECT_NE(::access(path.c_str(), F_OK), 0);
 }
 
-/// A child that lives until this is killed, with all that this process has open.
+/// A child that lives until it is killed, with all that this process has open; no longer than a test
+/// may take.
 pid_t fork_a_bystander() {
   const pid_t child = ::fork();
+  if (child == 0) ::alarm(120);
   while (child == 0) ::pause();
   return child;
 }

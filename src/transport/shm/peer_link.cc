@@ -116,8 +116,9 @@ bool PeerLink::read_header() {
   if (in_.available() < sizeof(header)) return false;
   in_.read(std::as_writable_bytes(std::span(&header, 1)));
   if (header.size > kMostBytes) {
-    fail_link(ErrorCode::corrupt, fmt::format("Rank {} announces a message of {} bytes with tag {}.",
-                                              peer_, header.size, header.tag));
+    fail_link(ErrorCode::corrupt,
+              fmt::format("Rank {} announces a message of {} bytes with tag {}.", peer_,
+                          header.size, header.tag));
     return false;
   }
   arriving_ = Arriving{.header = header, .receive = nullptr};
