@@ -48,6 +48,14 @@ class Neighbour {
                           .side_number = give(os::SharedMemory::create(kSideBytes))});
   }
 
+  /// With numbers of memory that nobody gave.
+  void greet_with_nothing() {
+    door_.greet(worker_, {.pid = ::getpid(),
+                          .floats_number = next_memory_number(),
+                          .floats = kDense,
+                          .side_number = next_memory_number()});
+  }
+
   /// With memory of these bytes, of which it says what it likes; its numbers are filled in.
   void greet_as(Hello hello, std::size_t float_bytes, std::size_t side_bytes) {
     hello.pid = ::getpid();
@@ -116,6 +124,18 @@ class Neighbour {
   std::uint64_t sequence_ = 0;
 };
 
+/// Remembers whether anybody wanted to wait for memory that others give.
+class WatchedStore : public cluster::MemoryStore {
+ public:
+  os::SharedMemory take(const std::string& key, os::SharedMemory::Pages pages,
+                        Deadline deadline) override {
+    would_wait = would_wait || !deadline.passed();
+    return MemoryStore::take(key, pages, deadline);
+  }
+
+  bool would_wait = false;
+};
+
 /// A server whose update takes the pushes of two workers: two dense floats, a table of four rows.
 struct Quorum {
   Quorum() : desk(options()), door(2, 0, desk, store) {
@@ -142,7 +162,7 @@ struct Quorum {
     return all;
   }
 
-  cluster::MemoryStore store;
+  WatchedStore store;
   ServerDesk desk;
   MemoryDoor door;
 };
@@ -213,6 +233,18 @@ TEST(MemoryDoor, AGreetingThatIsRefusedLeavesAllAsItWas) {
   EXPECT_THROW(first.greet_with_too_little(), Error);
   first.push(1, {0, 3}, {1, 2});
   EXPECT_TRUE(first.is_answered() && second.is_answered());
+  EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
+}
+
+// Others want to be served meanwhile.
+TEST(MemoryDoor, NobodyWaitsForMemoryThatWasNeverGiven) {
+  Quorum server;
+  Neighbour first(0, server.door, server.store), second(1, server.door, server.store);
+  second.push(2, {1, 3}, {10, 20});
+  EXPECT_THROW(second.greet_with_nothing(), Error);
+  EXPECT_THROW(server.door.take_memory(1, next_memory_number()), Error);
+  EXPECT_FALSE(server.store.would_wait);
+  first.push(1, {0, 3}, {1, 2});
   EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
 }
 
