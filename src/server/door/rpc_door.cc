@@ -245,7 +245,7 @@ void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
         if (!desk_.has_model()) return;
         allow_messages_of_model();
         at_desk = true;
-        for (auto& early : std::exchange(early_, {})) take(std::move(early));
+        for (Early& early : std::exchange(early_, {})) take(std::move(early.call));
         return;
       case RequestKind::replica:  // See put().
         fail(ErrorCode::corrupt, "a copy of a shard cannot be read");
@@ -254,8 +254,7 @@ void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
         return take_loss(*call, worker);
       case RequestKind::exchange:
         if (desk_.has_model()) return take_exchange(std::move(call), std::move(request));
-        early_.push_back(std::move(call));
-        return;
+        return keep_early(std::move(call), request);
     }
   } catch (const Error& error) {
     if (call) call->fail(error);
@@ -370,6 +369,19 @@ std::span<float> RpcDoor::memory_for_model(const Request& request) {
     model_reader_ = request.header.worker;
   }
   return {reinterpret_cast<float*>(model_memory_.data()), model_memory_.size() / sizeof(float)};
+}
+
+/// As take_exchange(): one of a worker at a time, or it could have this process keep as many as it
+/// likes. One that is made again takes the place of the first, whose connection was lost.
+void RpcDoor::keep_early(std::unique_ptr<rpc::RpcCall> call, const Request& request) {
+  const auto kept = std::ranges::find(early_, request.header.worker, &Early::worker);
+  if (kept == early_.end()) {
+    early_.push_back({request.header.worker, request.number, std::move(call)});
+  } else if (kept->number == request.number) {
+    kept->call = std::move(call);
+  } else {
+    call->fail(Error(ErrorCode::invalid, "its last request is not answered yet"));
+  }
 }
 
 /// One request a worker at a time. One with the number of the last is that one again.
