@@ -281,13 +281,19 @@ TEST(ServerFaults, ARequestMadeAgainBeforeTheFirstModelIsAnsweredOnce) {
   worker.head.header.push = worker.head.header.pull = true;
   worker.head.number = worker.head.header.sequence = 1;
   const rpc::Bytes message = worker.message(std::vector<float>(kDense, 1));
-  worker.start(message).reset();
   const auto first = worker.start(message);
   const auto again = worker.start(message);
   const Deadline deadline = soon();
   while (!first->done() && !again->done() && !deadline.passed()) std::this_thread::yield();
-  client.initialise(model_of(std::vector<float>(kDense, 10)));
+  const auto& replaced = first->done() ? first : again;
   const auto& newest = first->done() ? again : first;
+  try {
+    replaced->wait();
+    ADD_FAILURE() << "It was answered before there was a model.";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::peer_lost) << "as the connection that was lost: not refused";
+  }
+  client.initialise(model_of(std::vector<float>(kDense, 10)));
   EXPECT_EQ(read_reply(newest->wait()).rest.size(), kDense * sizeof(float));
   EXPECT_EQ(read_reply(worker.call(message)).header.version, 1U) << "applied once";
   worker.head.kind = RequestKind::leave;

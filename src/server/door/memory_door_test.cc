@@ -138,11 +138,12 @@ class WatchedStore : public cluster::MemoryStore {
 
 /// A server whose update takes the pushes of two workers: two dense floats, a table of four rows.
 struct Quorum {
-  Quorum() : desk(options()), door(2, 0, desk, store) {
-    const std::vector<float> zeros(kDense + 4);
+  explicit Quorum(std::uint32_t width = 1) : desk(options()), door(2, 0, desk, store) {
+    const std::vector<float> zeros(kDense + 4 * width);
     ModelMessage model;
-    model.shape = {
-        .dense = kDense, .tables = {{.first_row = 0, .end_row = 4, .width = 1}}, .matrices = {}};
+    model.shape = {.dense = kDense,
+                   .tables = {{.first_row = 0, .end_row = 4, .width = width}},
+                   .matrices = {}};
     model.floats = zeros;
     desk.initialise(model);
   }
@@ -299,6 +300,27 @@ TEST(MemoryDoor, RequestsThatLieAboutTheirSizesAreRefusedAndTheServerGoesOn) {
   second.push(2, {1, 3}, {10, 20});
   first.push(1, {0, 3}, {1, 2});
   EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
+}
+
+// The numbers of rows fit where a request stands, and the rows would not where its answer does.
+TEST(MemoryDoor, MoreRowsThanItsMemoryTakesAreRefused) {
+  constexpr std::uint32_t kWidth = 64;
+  Quorum server(kWidth);
+  Neighbour worker(1, server.door, server.store);
+  const auto ask = [&](std::size_t count) {
+    const std::vector<std::uint32_t> rows(count, 1);
+    Request request;
+    request.header.worker = 1;
+    request.rows_wanted = {{.table = 0, .rows = rows, .values = {}, .width = kWidth}};
+    std::vector<std::byte> message;
+    write_request(message, request);
+    worker.ask(message, message.size());
+    worker.read_answer();
+  };
+  EXPECT_NO_THROW(ask(100));
+  EXPECT_THROW(ask(kSideBytes / 2 / sizeof(float) / kWidth), Error);
+  EXPECT_THROW(ask(5000), Error);
+  EXPECT_NO_THROW(ask(1));
 }
 
 // As a worker does that has waited too long, and is then asked for by the next group.
