@@ -2,12 +2,18 @@
 
 #include <cohort/error.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <vector>
 
 #include "base/deadline.h"
+#include "base/unique_fd.h"
 
 namespace cohort::cluster {
 
-/// For tests of this room: a deadline that only what hangs meets, and errors as values.
+/// For tests of this room: a deadline that only what hangs meets, and errors as values,
+/// and few descriptors.
 
 inline Deadline soon() {
   return Deadline::in_seconds(60);
@@ -24,5 +30,24 @@ Error error_of(Action&& action) {
   ADD_FAILURE() << "no Error was thrown";
   return Error(ErrorCode::cancelled, "");
 }
+
+/// While this lives the process can have so many descriptors more.
+class DescriptorsLeft {
+ public:
+  explicit DescriptorsLeft(int count) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    std::vector<UniqueFd> next;  // The lowest numbers that are free.
+    for (int i = 0; i <= count; ++i) next.emplace_back(::dup(STDERR_FILENO));
+    const rlimit narrow{.rlim_cur = static_cast<rlim_t>(next.back().get()),
+                        .rlim_max = before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &narrow), 0);
+  }
+  ~DescriptorsLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  DescriptorsLeft(const DescriptorsLeft&) = delete;
+  DescriptorsLeft& operator=(const DescriptorsLeft&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 }  // namespace cohort::cluster

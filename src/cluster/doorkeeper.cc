@@ -65,7 +65,11 @@ void Doorkeeper::move_all_on(std::vector<Admitted>& admitted) {
       drop(stranger, "it has not proved in time that it is of this run");
     }
   }
-  std::erase_if(strangers_, [](const Stranger& stranger) { return stranger.gone; });
+  forget_if([](const Stranger& stranger) { return stranger.gone; });
+}
+
+void Doorkeeper::forget_if(const std::function<bool(const Stranger&)>& shall_go) {
+  if (std::erase_if(strangers_, shall_go) > 0) no_descriptor_ = false;
 }
 
 bool Doorkeeper::has_room_to_make() const {
@@ -81,8 +85,11 @@ bool Doorkeeper::somebody_waits() const {
 /// Where it is full and somebody waits. Whether there is room now.
 bool Doorkeeper::make_room() {
   if (!taking_ || !is_full() || !somebody_waits()) return false;
-  std::erase_if(strangers_, [](const Stranger& stranger) { return stranger.is_silent(); });
-  if (is_full() && strangers_.front().in_a_crowd.passed()) strangers_.pop_front();
+  forget_if([](const Stranger& stranger) { return stranger.is_silent(); });
+  if (is_full() && strangers_.front().in_a_crowd.passed()) {
+    strangers_.pop_front();
+    no_descriptor_ = false;
+  }
   return !is_full();
 }
 
@@ -97,11 +104,11 @@ void Doorkeeper::take_new() {
                           .deadline = Deadline::in(kPatience),
                           .in_a_crowd = Deadline::in(kPatienceInACrowd)});
   }
-  // With no descriptor left the listener would be readable all the time: a stranger makes room, or
-  // nobody new is taken until the owner says that there is some.
+  // With no descriptor left the listener would be readable all the time: a stranger makes room, once
+  // it was heard, or nobody new is taken until the owner says that there is some.
   if (errno != EMFILE && errno != ENFILE) return;
-  taking_ = !strangers_.empty();
-  if (taking_) strangers_.pop_front();
+  no_descriptor_ = !strangers_.empty();
+  taking_ = no_descriptor_;
 }
 
 /// The member, once its proof is there and right. Reads no more than the handshake has: what
@@ -136,6 +143,8 @@ std::optional<Member> Doorkeeper::move_on(Stranger& stranger) {
     if (!answer || ::send(stranger.socket.get(), &*answer, sizeof(*answer), MSG_NOSIGNAL) !=
                        static_cast<ssize_t>(sizeof(*answer))) {
       drop(stranger, "it does not begin as a task of this run does");
+    } else if (*answer == Answer{}) {
+      drop(stranger, "it is of another build of Cohort");
     }
   }
   return std::nullopt;

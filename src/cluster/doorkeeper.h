@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
+#include <functional>
 #include <list>
 #include <string>
 #include <vector>
@@ -23,8 +24,9 @@ namespace cohort::cluster {
 /// many as may be, others wait in the kernel. Then whoever has not said a word goes at once, since a
 /// member speaks as soon as it is connected (and one that was too slow comes again: meet()); of those
 /// that have spoken the oldest goes once it has had a second. So a crowd of members that come at once
-/// all get in, and idle ones cannot keep members out. Strangers are dropped without a word to them;
-/// of the first the log says so.
+/// all get in, and idle ones cannot keep members out. The same holds for as few as there are
+/// descriptors left in the process. Strangers are dropped without a word to them, but for who begins
+/// as a task of another build does (handshake.h); of the first the log says so.
 ///
 /// It has no thread: its owner polls what add_to() names and calls look(). One thread at a time.
 class Doorkeeper {
@@ -56,7 +58,10 @@ class Doorkeeper {
   /// Whether new connections are taken; otherwise they wait in the kernel. Becomes false by itself
   /// where the process has no descriptor left: the owner sets it again once it has closed some.
   bool is_taking() const { return taking_; }
-  void set_taking(bool taking) { taking_ = taking; }
+  void set_taking(bool taking) {
+    taking_ = taking;
+    no_descriptor_ = false;
+  }
 
  private:
   struct Stranger {
@@ -71,11 +76,12 @@ class Doorkeeper {
     bool is_silent() const { return !answered && bytes.empty(); }
   };
 
-  bool is_full() const { return strangers_.size() >= kMostStrangers; }
+  bool is_full() const { return no_descriptor_ || strangers_.size() >= kMostStrangers; }
   bool has_room_to_make() const;
   bool somebody_waits() const;
   void take_new();
   bool make_room();
+  void forget_if(const std::function<bool(const Stranger&)>& shall_go);
   void move_all_on(std::vector<Admitted>& admitted);
   std::optional<Member> move_on(Stranger& stranger);
   void drop(Stranger& stranger, const char* why);
@@ -85,6 +91,8 @@ class Doorkeeper {
   const Purpose purpose_;
   const pid_t maker_;
   bool taking_ = true;
+  // There was none for one who waits: no more strangers than there are, until one of them goes.
+  bool no_descriptor_ = false;
   bool has_warned_ = false;
   std::list<Stranger> strangers_;  // The oldest first.
 };

@@ -213,6 +213,65 @@ TEST_P(DoorTest, SilentStrangersGoAtOnceWhereAMemberWaits) {
   EXPECT_EQ(admitted[0].member.number, 3);
 }
 
+// One descriptor is left, and two are at the door.
+TEST_P(DoorTest, WhoHasSpokenIsHeardWhereDescriptorsRunOut) {
+  const UniqueFd member = connect();
+  const Connecting connecting(pass_.secret, Purpose::calls, {.number = 3});
+  send_plain(member, connecting.opening());
+  const UniqueFd waits = connect();
+  std::vector<Doorkeeper::Admitted> admitted;
+  {
+    const DescriptorsLeft last(1);
+    send_plain(member, connecting.closing(answer_to(member)).value());
+    admitted = admit_until([&] { return !door_.is_taking(); });
+  }
+  ASSERT_EQ(admitted.size(), 1u);
+  EXPECT_EQ(admitted[0].member.number, 3);
+}
+
+TEST_P(DoorTest, WhoIsSilentMakesRoomWhereDescriptorsRunOut) {
+  const UniqueFd silent = connect();
+  const UniqueFd member = connect();
+  const Connecting connecting(pass_.secret, Purpose::calls, {.number = 3});
+  send_plain(member, connecting.opening());
+  const DescriptorsLeft last(1);
+  EXPECT_TRUE(connecting.closing(answer_to(member)));
+  EXPECT_TRUE(is_dropped(silent));
+}
+
+// It would ask for ten seconds otherwise, as one that a door in a crowd has dropped.
+TEST_P(DoorTest, AMemberOfAnotherBuildIsToldSoAtOnce) {
+  const UniqueFd socket = connect();
+  Opening opening = Connecting(pass_.secret, Purpose::calls, {}).opening();
+  opening.magic += 1 << 24;  // "CHA2"
+  send_plain(socket, opening);
+  EXPECT_EQ(answer_to(socket), Answer{}) << "which proves nothing";
+  EXPECT_TRUE(is_dropped(socket));
+}
+
+TEST_P(DoorTest, AMemberGivesUpAtOnceWhereTheDoorIsOfAnotherBuild) {
+  int asked = 0;
+  std::atomic<bool> done = false;
+  std::jthread member([&] {
+    const Error error = error_of([&] { meet_at_door(); });
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    EXPECT_THAT(error.what(), HasSubstr("another build"));
+    done = true;
+  });
+  std::vector<pollfd> sockets;
+  door_.add_to(sockets);
+  while (!done) {
+    if (::poll(sockets.data(), 1, 10) <= 0) continue;
+    ++asked;
+    const UniqueFd socket(::accept(sockets[0].fd, nullptr, nullptr));
+    Opening opening;
+    EXPECT_EQ(::recv(socket.get(), &opening, sizeof(opening), MSG_WAITALL),
+              static_cast<ssize_t>(sizeof(opening)));
+    send_plain(socket, Answer{});
+  }
+  EXPECT_EQ(asked, 1);
+}
+
 // As a door in a crowd drops it.
 TEST_P(DoorTest, AMemberThatIsDroppedComesAgain) {
   std::atomic<bool> done = false;

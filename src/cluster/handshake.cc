@@ -25,6 +25,12 @@ std::span<const std::byte> bytes_of(const Plain& plain) {
 constexpr std::string_view kAccepts = "accepts";
 constexpr std::string_view kConnects = "connects";
 
+/// "CHA2" where this build has "CHA1", or the other way round.
+bool is_of_another_build(const Opening& opening) {
+  constexpr std::uint32_t kWord = 0xffffff;
+  return opening.magic != Opening::kMagic && (opening.magic & kWord) == (Opening::kMagic & kWord);
+}
+
 Secret::Mac proof(const Secret& secret, std::string_view end, const Opening& opening,
                   const Nonce& answer) {
   return secret.mac({std::as_bytes(std::span(end.data(), end.size())), bytes_of(opening), answer});
@@ -85,6 +91,7 @@ std::optional<Closing> Connecting::closing(const Answer& answer) const {
 Accepting::Accepting(const Secret& secret, Purpose purpose) : secret_(secret), purpose_(purpose) {}
 
 std::optional<Answer> Accepting::answer(const Opening& opening) {
+  if (is_of_another_build(opening)) return Answer{};
   if (opening.magic != Opening::kMagic || opening.purpose != purpose_ ||
       opening.role > Member::Role::server) {
     return std::nullopt;
@@ -96,7 +103,9 @@ std::optional<Answer> Accepting::answer(const Opening& opening) {
 }
 
 std::optional<Member> Accepting::member(const Closing& closing) const {
-  if (!equal(proof(secret_, kConnects, opening_, answer_.nonce), closing)) return std::nullopt;
+  const bool has_answered = answer_ != Answer{};
+  if (!has_answered || !equal(proof(secret_, kConnects, opening_, answer_.nonce), closing))
+    return std::nullopt;
   return Member{opening_.role, opening_.number, opening_.generation};
 }
 
@@ -106,7 +115,12 @@ void prove(const UniqueFd& socket, const Connecting& connecting, const std::stri
     fail(ErrorCode::invalid, "{} belongs to another user.", server);
   }
   send_all(socket, bytes_of(connecting.opening()), server, deadline);
-  const auto closing = connecting.closing(receive_answer(socket, server, deadline));
+  const Answer answer = receive_answer(socket, server, deadline);
+  if (answer == Answer{}) {
+    fail(ErrorCode::invalid,
+         "{} is of another build of Cohort; start all tasks of a run with the same.", server);
+  }
+  const auto closing = connecting.closing(answer);
   if (!closing) {
     fail(ErrorCode::invalid,
          "{} does not know the secret of this run; where tasks are started one by one, let "

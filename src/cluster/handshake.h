@@ -29,8 +29,9 @@ namespace cohort::cluster {
 /// end's proof is worth nothing as the other's, nor for another member, purpose or connection. All
 /// sizes are fixed, nothing is allocated, and proofs are compared in constant time.
 ///
-/// Who does not prove itself is told nothing: the connection is closed. A member whose peer has a
-/// wrong proof gets Error(invalid) with the sentence that helps (COHORT_SECRET_FILE).
+/// Who does not prove itself is told nothing: the connection is closed. Only who begins as a task of
+/// another build does, with a magic of other digits, is answered by zeros, which prove nothing. A
+/// member whose peer has a wrong proof, or zeros, gets Error(invalid) with the sentence that helps.
 /// What follows on the connection is neither encrypted nor authenticated: on one host the kernel
 /// keeps others out of it; between hosts see SECURITY.md.
 
@@ -55,6 +56,8 @@ static_assert(sizeof(Opening) == 64);
 struct Answer {
   Nonce nonce = {};
   Secret::Mac proof = {};
+
+  bool operator==(const Answer&) const = default;
 };
 static_assert(sizeof(Answer) == 64);
 
@@ -79,7 +82,7 @@ class Accepting {
  public:
   Accepting(const Secret& secret, Purpose purpose);
 
-  /// Nothing where it cannot be an opening for this purpose.
+  /// Nothing where it cannot be an opening for this purpose, zeros where it is one of another build.
   std::optional<Answer> answer(const Opening& opening);
   /// Who is at the other end; nothing where its proof is wrong.
   std::optional<Member> member(const Closing& closing) const;

@@ -35,7 +35,7 @@ void check(const WireHeader& header) {
   if (header.magic != kMagic) {
     fail(ErrorCode::corrupt, "The other end does not speak the protocol of the Cohort store.");
   }
-  if (header.kind > static_cast<std::uint32_t>(StoreMessage::Kind::handed)) {
+  if (header.kind > static_cast<std::uint32_t>(StoreMessage::Kind::take_now)) {
     fail(ErrorCode::corrupt, "A message of the store has the unknown kind {}.", header.kind);
   }
   if (header.key_size > kMaxStoreKey || header.value_size > kMaxStoreValue) {
@@ -117,7 +117,7 @@ void SocketStore::give(const std::string& key, const os::SharedMemory& memory, i
 os::SharedMemory SocketStore::take(const std::string& key, os::SharedMemory::Pages pages,
                                    Deadline deadline) {
   check_same_host();
-  Received received = ask_for_memory(key, deadline);
+  Received received = deadline.passed() ? ask_for_memory_now(key) : ask_for_memory(key, deadline);
   const auto bytes = parse_integer(received.message.value, 1);
   if (!received.descriptor || !bytes) {
     fail(ErrorCode::corrupt, "The store at {} hands over nothing as \"{}\".", server_, key);
@@ -166,6 +166,13 @@ SocketStore::Received SocketStore::ask_for_memory(const std::string& key, Deadli
     if (auto late = late_.extract(key)) return std::move(late.mapped());
     throw;
   }
+}
+
+SocketStore::Received SocketStore::ask_for_memory_now(const std::string& key) {
+  Received answer = ask({StoreMessage::Kind::take_now, 0, key, ""}, Deadline::in(kPromptAnswer));
+  if (answer.message.kind == StoreMessage::Kind::handed) return answer;
+  if (auto late = late_.extract(key)) return std::move(late.mapped());
+  fail(ErrorCode::timeout, "Nobody has given the memory \"{}\" to the store at {}.", key, server_);
 }
 
 void SocketStore::send_all(std::string bytes, int descriptor, Deadline deadline) {

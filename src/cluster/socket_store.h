@@ -31,6 +31,8 @@ namespace cohort::cluster {
 ///   give "region/0"             -- give, a descriptor -->
 ///   take "region/1"             -- take    -->     nobody has given it: the answer waits
 ///                               <-- handed, a descriptor --
+///   take "region/2" at once     -- take_now -->    nobody has given it
+///                               <-- done   --
 ///
 /// Descriptors travel beside the bytes, which a unix socket alone can do: memory is handed over
 /// between processes of one host, by the kernel, and never named.
@@ -65,6 +67,7 @@ struct StoreMessage {
     give,      ///< key, value = bytes and takers in decimal, a descriptor → done
     take,      ///< key → handed, as soon as it was given
     handed,    ///< value = its bytes in decimal, a descriptor
+    take_now,  ///< key → handed, or done where nobody has given it
   };
 
   Kind kind = Kind::done;
@@ -149,7 +152,8 @@ class StoreServer {
 /// A store that lives in a StoreServer, perhaps on another host. One thread at a time may use it.
 ///
 /// A server that is gone is Error(peer_lost), one that stays silent Error(timeout); both name where
-/// it is. All but get() and take() are answered at once, and give up after 30 s.
+/// it is. All but get() and take() are answered at once, and give up after 30 s; so does a take() of
+/// what must be there already, whose deadline has passed.
 class SocketStore : public Store {
  public:
   /// Tries to connect until the deadline, because the server may start later. `self` is who this
@@ -179,6 +183,7 @@ class SocketStore : public Store {
   Received ask(StoreMessage request, Deadline deadline, int descriptor = -1);
   /// As ask(), of a take that may go on where an earlier one of the same key gave up.
   Received ask_for_memory(const std::string& key, Deadline deadline);
+  Received ask_for_memory_now(const std::string& key);
   void send_all(std::string bytes, int descriptor, Deadline deadline);
   Received receive_answer(const StoreMessage& request, Deadline deadline);
   Received take_message(const StoreMessage& request, Deadline deadline);

@@ -262,7 +262,7 @@ TEST(StoreServer, MemoryThatComesAfterItsTakerGaveUpIsThereForItsNextTry) {
   SocketStore taker(server.endpoint(), server.pass(), soon(), {});
   const auto comes_at_once = [&](const std::string& key) {
     try {
-      taker.take(key, os::SharedMemory::Pages::reserved, Deadline::in_seconds(0));
+      taker.take(key, os::SharedMemory::Pages::reserved, Deadline::in_seconds(0.0001));
       return true;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::timeout);
@@ -289,6 +289,32 @@ TEST(StoreServer, MemoryThatComesAfterItsTakerGaveUpIsThereForItsNextTry) {
     EXPECT_TRUE(comes_at_once(two) || comes_at_once(two) || take(two) == 4096U);
     EXPECT_EQ(giver.take(two, os::SharedMemory::Pages::reserved, soon()).size(), 4096U)
         << "who asked again has taken it once";
+  }
+}
+
+// No time is waited, whatever time the store takes.
+TEST(StoreServer, WhatMustBeThereIsTakenOrIsNot) {
+  StoreServer server(Pass::draw());
+  server.start();
+  const os::SharedMemory memory = os::SharedMemory::create(4096);
+  SocketStore giver(server.endpoint(), server.pass(), soon(), {});
+  SocketStore taker(server.endpoint(), server.pass(), soon(), {});
+  const auto take = [&](const std::string& key, double seconds) {
+    return taker.take(key, os::SharedMemory::Pages::reserved, Deadline::in_seconds(seconds)).size();
+  };
+  for (int round = 0; round < 100; ++round) {
+    const std::string key = "memory/" + std::to_string(round);
+    const Error error = error_of([&] { take(key, 0); });
+    EXPECT_EQ(error.code(), ErrorCode::timeout);
+    EXPECT_THAT(error.what(), HasSubstr(key));
+    giver.give(key, memory, 1);
+    EXPECT_EQ(take(key, 0), 4096U);
+    EXPECT_EQ(error_of([&] { take(key, 0); }).code(), ErrorCode::timeout) << "it was the only one";
+
+    const std::string late = "late/" + std::to_string(round);
+    EXPECT_EQ(error_of([&] { take(late, 0.0001); }).code(), ErrorCode::timeout);
+    giver.give(late, memory, 1);
+    EXPECT_EQ(take(late, 0), 4096U) << "it came for the one that had given up, or comes now";
   }
 }
 

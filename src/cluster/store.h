@@ -58,6 +58,7 @@ class Store {
   virtual void give(const std::string& key, const os::SharedMemory& memory, int takers) = 0;
 
   /// Waits until somebody has given it, and maps it. Throws as get() and SharedMemory::adopt() do.
+  /// With a deadline that has passed it waits for the store alone: for what was given before.
   virtual os::SharedMemory take(const std::string& key, os::SharedMemory::Pages pages,
                                 Deadline deadline) = 0;
 

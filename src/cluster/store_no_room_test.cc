@@ -3,12 +3,11 @@
 
 #include <cohort/error.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <optional>
 
 #include "base/failpoint.h"
+#include "cluster/cluster_test_support.h"
 #include "cluster/socket_store.h"
 
 namespace cohort::cluster {
@@ -86,22 +85,6 @@ TEST(StoreWithoutMemory, DropsWhoWaitsAndNotWhoSetsTheKey) {
   EXPECT_EQ(code_of([&] { waits.set("again", ""); }), ErrorCode::peer_lost);
 }
 
-/// From now on the process can have one descriptor more, the lowest number that is free.
-class OneDescriptorMore {
- public:
-  OneDescriptorMore() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const int next = ::dup(STDERR_FILENO);
-    ::close(next);
-    const rlimit narrow{.rlim_cur = static_cast<rlim_t>(next) + 1, .rlim_max = before_.rlim_max};
-    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &narrow), 0);
-  }
-  ~OneDescriptorMore() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 // The descriptor that comes in is the last: there is none for the taker, who waits.
 TEST(StoreWithoutDescriptors, RefusesWhoTakesAndNotWhoGives) {
   const ShortOfMemory server("");
@@ -112,9 +95,9 @@ TEST(StoreWithoutDescriptors, RefusesWhoTakesAndNotWhoGives) {
   const auto take = [&](Deadline deadline) {
     return takes.take("memory", Pages::reserved, deadline).size();
   };
-  EXPECT_EQ(code_of([&] { take(Deadline::in_seconds(0)); }), ErrorCode::timeout);
+  EXPECT_EQ(code_of([&] { take(Deadline::in_seconds(0.02)); }), ErrorCode::timeout);
   {
-    const OneDescriptorMore last;
+    const DescriptorsLeft last(1);
     gives.give("memory", memory, 2);
     EXPECT_EQ(code_of([&] { take(in_a_minute()); }), ErrorCode::invalid);
   }

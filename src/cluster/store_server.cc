@@ -132,9 +132,12 @@ void StoreServer::drop(Client& client, const char* why) {
 void StoreServer::handle(Client& client, StoreMessage request) {
   // A client has one request under way: a new one means that it gave up the one before.
   client.waiting.reset();
-  if (request.kind == StoreMessage::Kind::get || request.kind == StoreMessage::Kind::take) {
+  const bool now = request.kind == StoreMessage::Kind::take_now;
+  if (now || request.kind == StoreMessage::Kind::get || request.kind == StoreMessage::Kind::take) {
     client.waiting = std::move(request);
-    if (answer_now(client)) client.waiting.reset();
+    const bool answered = answer_now(client);
+    if (!answered && now) answer(client, {StoreMessage::Kind::done, client.waiting->id, "", ""});
+    if (answered || now) client.waiting.reset();
     return;
   }
   failpoint("store.before-answering");

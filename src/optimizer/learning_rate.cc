@@ -67,6 +67,17 @@ double learning_rate(const ScheduleOptions& schedule, double base_lr, std::int64
   return rate * warm_up(schedule, step) * scale;
 }
 
+// Every schedule goes one way, so the largest rate is that of an end; the warm-up makes none larger.
+double most_learning_rate(const ScheduleOptions& schedule, double base_lr, std::int64_t total_steps,
+                          std::int64_t workers) {
+  constexpr double kRounding = 1 + 1e-9;
+  ScheduleOptions warm = schedule;
+  warm.warmup_steps = 0;
+  const std::int64_t last = std::max<std::int64_t>(total_steps - 1, 0);
+  return kRounding * std::max(learning_rate(warm, base_lr, 0, total_steps, workers),
+                              learning_rate(warm, base_lr, last, total_steps, workers));
+}
+
 double decay_of_rate(const OptimizerOptions& optimizer, std::int64_t step) {
   if (optimizer.kind != "adagrad") return 1;
   return 1 / (1 + static_cast<double>(step) * optimizer.lr_decay);

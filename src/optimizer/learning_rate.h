@@ -27,6 +27,11 @@ std::vector<ScheduleRow> schedule_table();
 double learning_rate(const ScheduleOptions& schedule, double base_lr, std::int64_t step,
                      std::int64_t total_steps, std::int64_t workers);
 
+/// No step has a larger rate, with no more workers than these: a little above the largest, for
+/// rounding.
+double most_learning_rate(const ScheduleOptions& schedule, double base_lr, std::int64_t total_steps,
+                          std::int64_t workers);
+
 /// What the rate of step `step` is multiplied by besides, on the optimizer's own account: adagrad's
 /// lr_decay. It counts steps of the job, whoever makes them and in however many updates.
 double decay_of_rate(const OptimizerOptions& optimizer, std::int64_t step);

@@ -6,6 +6,7 @@
 #include <cohort/error.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace cohort::optimizer {
@@ -55,6 +56,24 @@ TEST(LearningRate, IsMultipliedByTheWorkersOnlyOnRequest) {
   const ScheduleOptions schedule{.warmup_steps = 2, .scale_by_workers = true};
   EXPECT_DOUBLE_EQ(rate(schedule, 0, 4), 1.6);
   EXPECT_DOUBLE_EQ(rate(schedule, 5, 4), 3.2);
+}
+
+TEST(LearningRate, IsNeverMoreThanTheMost) {
+  constexpr std::int64_t kSteps = 11;
+  for (const ScheduleOptions& schedule :
+       {ScheduleOptions{}, ScheduleOptions{.warmup_steps = 20},
+        ScheduleOptions{.kind = "step", .warmup_steps = 3, .step_size = 2, .gamma = 0.5},
+        ScheduleOptions{.kind = "step", .step_size = 2, .gamma = 1.5, .scale_by_workers = true},
+        ScheduleOptions{.kind = "cosine", .warmup_steps = 4, .final_lr = 0.1},
+        ScheduleOptions{.kind = "cosine", .final_lr = 3, .scale_by_workers = true}}) {
+    const double most = most_learning_rate(schedule, 0.8, kSteps, 4);
+    double largest = 0;
+    for (std::int64_t step = 0; step < kSteps; ++step) {
+      largest = std::max(largest, rate(schedule, step, 4));
+    }
+    EXPECT_LE(largest, most) << schedule.kind;
+    if (schedule.warmup_steps < kSteps) EXPECT_NEAR(largest, most, 1e-6) << schedule.kind;
+  }
 }
 
 TEST(LearningRate, CosineOfOneStepIsTheBaseRate) {

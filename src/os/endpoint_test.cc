@@ -20,6 +20,7 @@
 
 #include "base/fail.h"
 #include "os/memory.h"
+#include "os/peer_watch.h"
 #include "os/private_folder.h"
 #include "os/tcp_socket.h"
 
@@ -148,6 +149,61 @@ TEST(PrivateFolder, OneOfANameIsSharedAndGoesWithTheLastHolder) {
   EXPECT_EQ(::access(path.c_str(), F_OK), 0) << "it is no leftover";
   second.reset();
   EXPECT_NE(::access(path.c_str(), F_OK), 0);
+}
+
+/// A child that lives until it is killed, with all that this process has open; no longer than a test
+/// may take.
+pid_t fork_a_bystander() {
+  const pid_t child = ::fork();
+  if (child == 0) ::alarm(120);
+  while (child == 0) ::pause();
+  return child;
+}
+
+void end(pid_t child) {
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(PrivateFolder, GoesWithItsHoldersWhateverChildrenTheyHaveForked) {
+  const std::string name = "forked-" + std::to_string(::getpid());
+  auto first = std::make_unique<PrivateFolder>(name);
+  auto second = std::make_unique<PrivateFolder>(name);
+  const std::string path = first->path();
+  const pid_t child = fork_a_bystander();
+  first.reset();
+  EXPECT_EQ(::access(path.c_str(), F_OK), 0) << "the other one still has it";
+  second.reset();
+  EXPECT_NE(::access(path.c_str(), F_OK), 0);
+  end(child);
+}
+
+// They may still meet in it; when the last one has ended, it is a leftover.
+TEST(PrivateFolder, OfAKilledMakerIsHeldByTheChildrenItHasForked) {
+  int tell[2];
+  ASSERT_EQ(::pipe(tell), 0);
+  const pid_t maker = ::fork();
+  if (maker == 0) {
+    const PrivateFolder folder;
+    const pid_t child = fork_a_bystander();
+    std::ignore = ::write(tell[1], &child, sizeof(child));
+    std::ignore = ::write(tell[1], folder.path().c_str(), folder.path().size() + 1);
+    ::raise(SIGKILL);
+  }
+  ::waitpid(maker, nullptr, 0);
+  pid_t child = 0;
+  char path[200] = {};
+  ASSERT_EQ(::read(tell[0], &child, sizeof(child)), static_cast<ssize_t>(sizeof(child)));
+  ASSERT_GT(::read(tell[0], path, sizeof(path) - 1), 0);
+  { const PrivateFolder next; }
+  EXPECT_EQ(::access(path, F_OK), 0);
+  const UniqueFd end_of_child = open_pidfd(child);
+  ::kill(child, SIGKILL);
+  ASSERT_TRUE(wait_for_socket(end_of_child, POLLIN, in_time()));
+  { const PrivateFolder next; }
+  EXPECT_NE(::access(path, F_OK), 0);
+  ::close(tell[0]);
+  ::close(tell[1]);
 }
 
 TEST(PrivateFolder, OneOfANameIsTheSameForAllThatComeAndGo) {

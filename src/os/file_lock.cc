@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <thread>
@@ -13,7 +14,8 @@ namespace cohort::os {
 // There is no flock() with a deadline, so it is tried again and again.
 FileLock::FileLock(const std::filesystem::path& file, Deadline deadline,
                    const std::function<bool()>& give_up)
-    : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644)) {
+    : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644)),
+      maker_(::getpid()) {
   constexpr auto kPause = std::chrono::milliseconds(5);
   if (!fd_) fail_errno("cannot open " + file.string());
   while (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -26,6 +28,11 @@ FileLock::FileLock(const std::filesystem::path& file, Deadline deadline,
     }
     std::this_thread::sleep_for(kPause);
   }
+}
+
+// Said aloud, since a child that was forked meanwhile may have another descriptor of it.
+FileLock::~FileLock() {
+  if (fd_ && ::getpid() == maker_) ::flock(fd_.get(), LOCK_UN);
 }
 
 }  // namespace cohort::os

@@ -5,6 +5,7 @@
 
 #include <cohort/error.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +65,42 @@ TEST(FileLock, OfAProcessThatDiedIsFree) {
   }
   ::waitpid(child, nullptr, 0);
   EXPECT_NO_THROW(FileLock(folder.path() / "lock", Deadline::in(Duration::zero())));
+}
+
+/// A child that lives until this goes, and does nothing.
+class Bystander {
+ public:
+  Bystander() : pid_(::fork()) {
+    if (pid_ != 0) return;
+    while (true) ::pause();
+  }
+  ~Bystander() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(FileLock, IsFreeWhateverChildrenWereForkedMeanwhile) {
+  const TemporaryFolder folder;
+  std::optional<FileLock> first(std::in_place, folder.path() / "lock", soon());
+  const Bystander forked;
+  first.reset();
+  EXPECT_NO_THROW(FileLock(folder.path() / "lock", Deadline::in(Duration::zero())));
+}
+
+TEST(FileLock, IsNotLetGoOfByAChild) {
+  const TemporaryFolder folder;
+  std::optional<FileLock> first(std::in_place, folder.path() / "lock", soon());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    first.reset();
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_THROW(FileLock(folder.path() / "lock", Deadline::in(Duration::zero())), Error);
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ void remove_leftovers(const std::string& base, const std::string& prefix) {
     const UniqueFd folder = open_folder(path);
     if (!folder || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) continue;
     if (is_there(folder, path)) std::filesystem::remove_all(path, ignored);
+    ::flock(folder.get(), LOCK_UN);  // Also where another thread has just forked.
   }
 }
 
@@ -89,11 +90,15 @@ PrivateFolder::PrivateFolder(const std::string& name) : maker_(::getpid()) {
   remove_leftovers(user, kShared);  // This one is held.
 }
 
-// The lock becomes one against all others, which it can where nobody else holds the folder.
+// The lock becomes one against all others, which it can where nobody else holds the folder. A child
+// that was forked meanwhile has the same lock: it is let go of there, too.
 PrivateFolder::~PrivateFolder() {
-  if (::getpid() != maker_ || ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) return;
-  std::error_code ignored;
-  if (is_there(lock_, path_)) std::filesystem::remove_all(path_, ignored);
+  if (::getpid() != maker_) return;
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 && is_there(lock_, path_)) {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ::flock(lock_.get(), LOCK_UN);
 }
 
 void make_private_folder(const std::string& path) {

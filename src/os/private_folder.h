@@ -20,8 +20,11 @@ namespace cohort::os {
 /// alone what is locked). A folder that nobody holds is a leftover of processes that were killed,
 /// and removed by the next one that makes a folder beside it.
 ///
-/// The process that has made or opened the object lets go of the folder in the destructor; a child
-/// that has it by fork() does not. Whoever lets go last removes it, with everything in it.
+/// The process that has made or opened the object lets go of the folder in the destructor, whatever
+/// children it has; a child that has it by fork() does not. Whoever lets go last removes it, with
+/// everything in it. Of a process that was killed the folder is held on by the children that it has
+/// forked, until they end: they may still meet there. A program that it has started (exec) does not
+/// hold it.
 class PrivateFolder {
  public:
   /// A new one, of a name that nobody can foresee. Throws Error(io).

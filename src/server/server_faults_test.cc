@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
+#include <thread>
 
 #include "rpc/rpc.h"
 #include "server/client/server_client.h"
@@ -236,6 +237,69 @@ TEST(ServerFaults, ARequestMadeAgainWhileItWaitsIsAnsweredOnceItCanBe) {
   const cluster::ServerReport result = server.result.get();
   EXPECT_EQ(result.counts.applied, 2U);
   EXPECT_EQ(result.counts.duplicates, 0U);
+}
+
+// Of all that a worker asks before there is a model, one request waits for it.
+TEST(ServerFaults, BeforeTheFirstModelOneRequestOfAWorkerWaits) {
+  constexpr std::size_t kRequests = 50;
+  RunningServer server(2, ShardRules::Consistency::async);
+  server.start();
+  ServerClient client(server.client(1), server.store);
+  RawWorker worker(server, 0);
+  worker.head.header.pull = true;
+  std::vector<std::unique_ptr<rpc::RpcClient::Pending>> requests;
+  std::vector<rpc::Bytes> messages(kRequests);
+  for (rpc::Bytes& message : messages) {
+    ++worker.head.number;
+    message = worker.message({});
+    requests.push_back(worker.start(message));
+  }
+  const auto waiting = [&] {
+    return std::ranges::count_if(requests, [](const auto& request) { return !request->done(); });
+  };
+  const Deadline deadline = soon();
+  while (waiting() > 1 && !deadline.passed()) std::this_thread::yield();
+  ASSERT_EQ(waiting(), 1);
+  client.initialise(model_of(std::vector<float>(kDense, 10)));
+  std::size_t answered = 0;
+  for (const auto& request : requests) {
+    try {
+      answered += read_reply(request->wait()).rest.size() == kDense * sizeof(float);
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("not answered yet"));
+    }
+  }
+  EXPECT_EQ(answered, 1U);
+}
+
+// Its connection was lost, and the first model comes later.
+TEST(ServerFaults, ARequestMadeAgainBeforeTheFirstModelIsAnsweredOnce) {
+  RunningServer server(2, ShardRules::Consistency::async);
+  server.start();
+  ServerClient client(server.client(1), server.store);
+  RawWorker worker(server, 0);
+  worker.head.header.push = worker.head.header.pull = true;
+  worker.head.number = worker.head.header.sequence = 1;
+  const rpc::Bytes message = worker.message(std::vector<float>(kDense, 1));
+  const auto first = worker.start(message);
+  const auto again = worker.start(message);
+  const Deadline deadline = soon();
+  while (!first->done() && !again->done() && !deadline.passed()) std::this_thread::yield();
+  const auto& replaced = first->done() ? first : again;
+  const auto& newest = first->done() ? again : first;
+  try {
+    replaced->wait();
+    ADD_FAILURE() << "It was answered before there was a model.";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::peer_lost) << "as the connection that was lost: not refused";
+  }
+  client.initialise(model_of(std::vector<float>(kDense, 10)));
+  EXPECT_EQ(read_reply(newest->wait()).rest.size(), kDense * sizeof(float));
+  EXPECT_EQ(read_reply(worker.call(message)).header.version, 1U) << "applied once";
+  worker.head.kind = RequestKind::leave;
+  worker.call(worker.message({}));
+  client.close();
+  EXPECT_EQ(server.result.get().counts.applied, 1U);
 }
 
 TEST(ServerFaults, WrongMessagesAreRefusedAndTheServerGoesOn) {

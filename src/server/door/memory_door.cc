@@ -9,9 +9,6 @@
 namespace cohort::server {
 namespace {
 
-// What a worker speaks of it has given before: only the store's own answer is waited for.
-constexpr Duration kHandOver = std::chrono::seconds(10);
-
 using TakeMemory = std::function<os::SharedMemory(std::uint64_t number)>;
 
 }  // namespace
@@ -230,9 +227,11 @@ MemoryDoor::MemoryDoor(int workers, int server, ServerDesk& desk, cluster::Store
       store_(store),
       guests_(static_cast<std::size_t>(workers)) {}
 
+// What a worker speaks of it has given before, and the store has said so to it. Nobody is waited
+// for: others want to be served.
 os::SharedMemory MemoryDoor::take_memory(int worker, std::uint64_t number) {
   return store_.take(memory_key(store_, worker, server_, number), os::SharedMemory::Pages::reserved,
-                     Deadline::in(kHandOver));
+                     Deadline::in(Duration::zero()));
 }
 
 MemoryDoor::~MemoryDoor() {

@@ -48,6 +48,14 @@ class Neighbour {
                           .side_number = give(os::SharedMemory::create(kSideBytes))});
   }
 
+  /// With numbers of memory that nobody gave.
+  void greet_with_nothing() {
+    door_.greet(worker_, {.pid = ::getpid(),
+                          .floats_number = next_memory_number(),
+                          .floats = kDense,
+                          .side_number = next_memory_number()});
+  }
+
   /// With memory of these bytes, of which it says what it likes; its numbers are filled in.
   void greet_as(Hello hello, std::size_t float_bytes, std::size_t side_bytes) {
     hello.pid = ::getpid();
@@ -116,13 +124,26 @@ class Neighbour {
   std::uint64_t sequence_ = 0;
 };
 
+/// Remembers whether anybody wanted to wait for memory that others give.
+class WatchedStore : public cluster::MemoryStore {
+ public:
+  os::SharedMemory take(const std::string& key, os::SharedMemory::Pages pages,
+                        Deadline deadline) override {
+    would_wait = would_wait || !deadline.passed();
+    return MemoryStore::take(key, pages, deadline);
+  }
+
+  bool would_wait = false;
+};
+
 /// A server whose update takes the pushes of two workers: two dense floats, a table of four rows.
 struct Quorum {
-  Quorum() : desk(options()), door(2, 0, desk, store) {
-    const std::vector<float> zeros(kDense + 4);
+  explicit Quorum(std::uint32_t width = 1) : desk(options()), door(2, 0, desk, store) {
+    const std::vector<float> zeros(kDense + 4 * width);
     ModelMessage model;
-    model.shape = {
-        .dense = kDense, .tables = {{.first_row = 0, .end_row = 4, .width = 1}}, .matrices = {}};
+    model.shape = {.dense = kDense,
+                   .tables = {{.first_row = 0, .end_row = 4, .width = width}},
+                   .matrices = {}};
     model.floats = zeros;
     desk.initialise(model);
   }
@@ -142,7 +163,7 @@ struct Quorum {
     return all;
   }
 
-  cluster::MemoryStore store;
+  WatchedStore store;
   ServerDesk desk;
   MemoryDoor door;
 };
@@ -216,6 +237,18 @@ TEST(MemoryDoor, AGreetingThatIsRefusedLeavesAllAsItWas) {
   EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
 }
 
+// Others want to be served meanwhile.
+TEST(MemoryDoor, NobodyWaitsForMemoryThatWasNeverGiven) {
+  Quorum server;
+  Neighbour first(0, server.door, server.store), second(1, server.door, server.store);
+  second.push(2, {1, 3}, {10, 20});
+  EXPECT_THROW(second.greet_with_nothing(), Error);
+  EXPECT_THROW(server.door.take_memory(1, next_memory_number()), Error);
+  EXPECT_FALSE(server.store.would_wait);
+  first.push(1, {0, 3}, {1, 2});
+  EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
+}
+
 // Sizes are the worker's words, and memory is as large as it is.
 TEST(MemoryDoor, GreetingsThatLieAboutTheirMemoryAreRefused) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
@@ -267,6 +300,27 @@ TEST(MemoryDoor, RequestsThatLieAboutTheirSizesAreRefusedAndTheServerGoesOn) {
   second.push(2, {1, 3}, {10, 20});
   first.push(1, {0, 3}, {1, 2});
   EXPECT_THAT(server.floats(), ElementsAre(-3, -3, -1, -10, 0, -22));
+}
+
+// The numbers of rows fit where a request stands, and the rows would not where its answer does.
+TEST(MemoryDoor, MoreRowsThanItsMemoryTakesAreRefused) {
+  constexpr std::uint32_t kWidth = 64;
+  Quorum server(kWidth);
+  Neighbour worker(1, server.door, server.store);
+  const auto ask = [&](std::size_t count) {
+    const std::vector<std::uint32_t> rows(count, 1);
+    Request request;
+    request.header.worker = 1;
+    request.rows_wanted = {{.table = 0, .rows = rows, .values = {}, .width = kWidth}};
+    std::vector<std::byte> message;
+    write_request(message, request);
+    worker.ask(message, message.size());
+    worker.read_answer();
+  };
+  EXPECT_NO_THROW(ask(100));
+  EXPECT_THROW(ask(kSideBytes / 2 / sizeof(float) / kWidth), Error);
+  EXPECT_THROW(ask(5000), Error);
+  EXPECT_NO_THROW(ask(1));
 }
 
 // As a worker does that has waited too long, and is then asked for by the next group.

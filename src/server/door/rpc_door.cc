@@ -204,7 +204,7 @@ void RpcDoor::take(std::unique_ptr<rpc::RpcCall> call) {
   answer(std::move(call));
   if (had_model || !desk_.has_model()) return;
   allow_messages_of_model();
-  for (auto& early : std::exchange(early_, {})) answer(std::move(early));
+  for (Early& early : std::exchange(early_, {})) answer(std::move(early.call));
 }
 
 /// Whatever is wrong with a call is its answer. But where there is no memory left while the desk is at
@@ -217,8 +217,7 @@ void RpcDoor::answer(std::unique_ptr<rpc::RpcCall> call) {
     come_[static_cast<std::size_t>(request.header.worker)] = true;
     if (request.kind == RequestKind::exchange) {
       if (desk_.has_model()) return take_exchange(std::move(call), std::move(request));
-      early_.push_back(std::move(call));
-      return;
+      return keep_early(std::move(call), request);
     }
     at_desk = changes_desk(request.kind);
     answer_now(*call, request);
@@ -298,6 +297,19 @@ int RpcDoor::dead_worker() const {
     if (!desk_.has_left(number) && watches_[worker].is_dead(0)) return number;
   }
   return -1;
+}
+
+/// As take_exchange(): one of a worker at a time, or it could have this process keep as many as it
+/// likes. One that is made again takes the place of the first, whose connection was lost.
+void RpcDoor::keep_early(std::unique_ptr<rpc::RpcCall> call, const Request& request) {
+  const auto kept = std::ranges::find(early_, request.header.worker, &Early::worker);
+  if (kept == early_.end()) {
+    early_.push_back({request.header.worker, request.number, std::move(call)});
+  } else if (kept->number == request.number) {
+    kept->call = std::move(call);
+  } else {
+    call->fail(Error(ErrorCode::invalid, "its last request is not answered yet"));
+  }
 }
 
 /// One request a worker at a time. One with the number of the last is that one again.

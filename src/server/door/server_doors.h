@@ -33,7 +33,7 @@ inline Error no_memory() {
 /// The desk's thread (run_server()) sleeps at the bell of the memory door, which both doors ring,
 /// and then calls take_all() of both. All but RpcDoor::put(), and the copies of another server's
 /// shard, runs on that thread. An exchange that comes before the server has a model waits in its
-/// door until there is one.
+/// door until there is one, one of each worker.
 
 /// The server's end of the memory it shares with the workers of its host. Requests are read, and
 /// replies written, in the workers' memory.
@@ -48,7 +48,7 @@ class MemoryDoor {
   const os::SharedMemory& memory() const { return memory_; }
   os::SharedEvent& bell() const { return door_.bell(); }
 
-  /// A piece of memory that the worker has given to this server.
+  /// A piece of memory that the worker has given to this server. Throws at once where it has not.
   os::SharedMemory take_memory(int worker, std::uint64_t number);
 
   /// Maps the memory of a worker that says hello, perhaps again with larger side memory.
@@ -95,6 +95,13 @@ class RpcDoor {
   class Caller;
   using Floats = std::vector<float>;
 
+  /// An exchange from before the first model.
+  struct Early {
+    int worker = 0;
+    std::uint64_t number = 0;
+    std::unique_ptr<rpc::RpcCall> call;
+  };
+
   void allow_messages_of_model();
   void put(std::unique_ptr<rpc::RpcCall> call);
   void take_replica_call(rpc::RpcCall& call);
@@ -105,6 +112,7 @@ class RpcDoor {
   static void reply(rpc::RpcCall& call, rpc::Bytes bytes);
   void take_exchange(std::unique_ptr<rpc::RpcCall> call, Request&& request);
   void complete(Request& request, Caller& caller);
+  void keep_early(std::unique_ptr<rpc::RpcCall> call, const Request& request);
   void take_loss(rpc::RpcCall& call, int worker);
   void take_hello(int worker, const Hello& hello);
 
@@ -123,7 +131,7 @@ class RpcDoor {
   std::vector<os::PeerWatch> watches_;      // By worker.
   std::vector<std::vector<float>> copies_;  // With compression: what each worker has.
   bool compressed_;
-  std::deque<std::unique_ptr<rpc::RpcCall>> early_;  // From before the first model.
+  std::vector<Early> early_;  // One of a worker, in the order in which they came.
 
   std::vector<std::shared_ptr<Caller>> callers_;  // The last of each worker.
 

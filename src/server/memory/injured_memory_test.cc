@@ -70,6 +70,24 @@ TEST(InjuredMemory, PutsBackNoRowsOfOthers) {
   }
 }
 
+// Row 0 is one of this shard: what follows the journal's rows, zeros, would be rows of it, too.
+TEST(InjuredMemory, PutsBackNoMoreRowsThanThereAre) {
+  const ShardShape shape = {
+      .dense = 2, .tables = {{.first_row = 0, .end_row = 4, .width = 1}}, .matrices = {}};
+  const LastingMemory lasting(ShardMemory::bytes_needed(shape, 0));
+  ShardMemory memory(shape, 0, lasting.bytes());
+  memory.publish({.version = 1}, nullptr, std::vector<LedgerEntry>(1));
+  memory.begin_update();
+  const TableArea& table = memory.tables()[0];
+  const std::vector<std::uint32_t> rows = {0, 1, 2, 3};
+  table.floats.values[3] = 5;
+  save_rows(table, rows);
+  table.floats.values[3] = 7;
+  table.journal.count->store(kFarAway);
+  memory.recover();
+  EXPECT_EQ(table.floats.values[3], 5);
+}
+
 TEST(InjuredMemory, SumsUpNoRowsOfOthers) {
   for (const std::vector<std::uint32_t>& rows :
        {std::vector<std::uint32_t>{5, 8}, {3, 5}, {5, 5}, {6, 5}}) {

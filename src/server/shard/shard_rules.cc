@@ -9,6 +9,20 @@
 namespace cohort::server {
 namespace {
 
+/// A rate that no step of the job has, or a scale that is no clipping, would move the model as far as
+/// a worker likes.
+void check_sizes_of_update(const RequestHeader& header, const ShardRules& rules) {
+  const bool updates = header.push || header.apply;
+  if (updates && !rules.deltas && (header.lr < 0 || header.lr > rules.most_lr)) {
+    fail(ErrorCode::invalid, "worker {} sent a learning rate of {}; this job's are 0 to {}",
+         header.worker, header.lr, rules.most_lr);
+  }
+  if (header.apply && (header.scale < 0 || header.scale > 1)) {
+    fail(ErrorCode::invalid, "worker {} sent a scale of {}; gradients are clipped by 0 to 1",
+         header.worker, header.scale);
+  }
+}
+
 /// Flags that contradict each other or the rules.
 void check_exchange(const RequestHeader& header, const ShardRules& rules) {
   const int worker = header.worker;
@@ -35,6 +49,7 @@ void check_exchange(const RequestHeader& header, const ShardRules& rules) {
     fail(ErrorCode::invalid, "worker {} sent a learning rate of {} and a scale of {}", worker,
          header.lr, header.scale);
   }
+  check_sizes_of_update(header, rules);
 }
 
 /// What is pushed and where pulls go have the size of the shard's part.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "server/wire/request.h"
 #include "server/wire/shard_shape.h"
@@ -32,7 +33,9 @@ struct ShardRules {
   bool late_waits = false;
   Weight weight = Weight::none;
   double weight_power = 0.5;
-  bool deltas = false;         ///< Pushes are changes of parameters, not gradients.
+  bool deltas = false;  ///< Pushes are changes of parameters, not gradients.
+  /// The most that the job's schedule ever gives: no push of gradients has a larger rate.
+  double most_lr = std::numeric_limits<double>::infinity();
   OptimizerOptions optimizer;  ///< Of the server; for deltas the outer one.
   CompressionOptions compression;
 

@@ -357,6 +357,22 @@ TEST(Shard, RefusesBadRequestsAndGoesOn) {
       {"scale", sync, [](Call& call) { call.header.scale = std::nan(""); }},
       {"without a push", sync,
        [](Call& call) { call.header.hold = true, call.header.push = false; }},
+      {"learning rate of -1", sync, [](Call& call) { call.header.lr = -1; }},
+      {"rate of 1000; this job's are 0 to 2", sync, [](Call& call) { call.header.lr = 1000; }},
+      {"rate of 1000; this job's are 0 to 2", Consistency::async,
+       [](Call& call) { call.header.lr = 1000; }},
+      {"rate of 1000", sync,
+       [](Call& call) {
+         call.header.apply = true, call.header.push = false, call.header.lr = 1000;
+       }},
+      {"scale of 7", sync,
+       [](Call& call) {
+         call.header.apply = true, call.header.push = false, call.header.scale = 7;
+       }},
+      {"scale of -1", sync,
+       [](Call& call) {
+         call.header.apply = true, call.header.push = false, call.header.scale = -1;
+       }},
       {"in one request", sync, [](Call& call) { call.header.apply = true; }},
       {"nothing of it is held", sync,
        [](Call& call) { call.header.apply = true, call.header.push = false; }},
@@ -366,7 +382,9 @@ TEST(Shard, RefusesBadRequestsAndGoesOn) {
   };
   for (const BadRequest& one : bad) {
     SCOPED_TRACE(one.why);
-    TwoFloats server(rules_of(one.consistency, 2));
+    ShardRules rules = rules_of(one.consistency, 2);
+    rules.most_lr = 2;
+    TwoFloats server(rules);
     Call call(push_and_pull(0, 1), {1, 0});
     one.spoil(call);
     call.submit(server.shard);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kinds/strategy_table.h"
+#include "optimizer/learning_rate.h"
 #include "strategy/compressed_gradients.h"
 #include "strategy/strategy.h"
 
@@ -36,6 +37,13 @@ int quorum_of(const StrategyOptions& strategy, int workers) {
 int parts_of(const Job& job, int workers) {
   return kinds::way_of(job.strategy).traits.hands_out_work ? static_cast<int>(job.cluster.workers)
                                                            : workers;
+}
+
+/// Also of a push that an earlier group of more workers has made.
+double most_lr_of(const Job& job, const ServedGroup& group) {
+  const auto workers = std::max<std::int64_t>(job.cluster.workers, group.workers);
+  return optimizer::most_learning_rate(job.train.schedule, job.train.optimizer.lr, group.steps,
+                                       workers);
 }
 
 }  // namespace
@@ -82,6 +90,7 @@ server::ServerOptions server_options(const Job& job, int server, const ServedGro
                    .weight = weight_of(strategy.weight),
                    .weight_power = strategy.weight_power,
                    .deltas = pushes_deltas(strategy),
+                   .most_lr = most_lr_of(job, group),
                    .optimizer = server_rule(strategy, job.train.optimizer).optimizer,
                    .compression = strategy.compression};
   // One server hands out the work of all.

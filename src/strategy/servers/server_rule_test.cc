@@ -95,6 +95,20 @@ TEST(ServedGroup, MayBeSmallerThanTheFirst) {
   EXPECT_FALSE(server_options(job, 1, {.workers = 2}).board) << "the first server hands out work";
 }
 
+TEST(ServedGroup, TakesNoRateThatNoStepHas) {
+  Job job;
+  job.strategy = server("async");
+  job.train.optimizer.lr = 0.5;
+  job.train.schedule.scale_by_workers = true;
+  job.cluster.workers = 4;
+  job.cluster.servers = 1;
+  const auto most = [&](int workers) {
+    return server_options(job, 0, {.workers = workers, .steps = 10}).rules.most_lr;
+  };
+  EXPECT_NEAR(most(4), 2, 1e-6);
+  EXPECT_NEAR(most(2), 2, 1e-6) << "a push of the first group may be made again in this one";
+}
+
 TEST(ServerRule, MomentumThatTheCompressorAppliesIsNotAppliedTwice) {
   StrategyOptions topk = server("sync");
   topk.compression.kind = "topk";

@@ -2,11 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "base/fail.h"
 
 namespace cohort::transport {
 namespace {
+
+// Of a message that is kept aside: large enough that few are needed.
+constexpr std::size_t kPiece = std::size_t{1} << 20;
+// No process can address more.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 47;
 
 template <class T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -40,6 +46,10 @@ bool PeerLink::move_out() {
     const std::size_t count = send_front(chunk_ - moved);
     if (count == 0) break;
     moved += count;
+  }
+  if (out_.is_broken()) {
+    fail_link(ErrorCode::corrupt,
+              fmt::format("Rank {} says it has read more than was sent to it.", peer_));
   }
   if (moved > 0) out_.publish();
   return moved > 0;
@@ -93,6 +103,10 @@ bool PeerLink::move_in() {
       break;
     }
   }
+  if (in_.is_broken()) {
+    fail_link(ErrorCode::corrupt,
+              fmt::format("Rank {} says it has written more than its ring can hold.", peer_));
+  }
   if (moved > 0) in_.publish();
   return moved > 0;
 }
@@ -101,6 +115,12 @@ bool PeerLink::read_header() {
   Header header{};
   if (in_.available() < sizeof(header)) return false;
   in_.read(std::as_writable_bytes(std::span(&header, 1)));
+  if (header.size > kMostBytes) {
+    fail_link(ErrorCode::corrupt,
+              fmt::format("Rank {} announces a message of {} bytes with tag {}.", peer_,
+                          header.size, header.tag));
+    return false;
+  }
   arriving_ = Arriving{.header = header, .receive = nullptr};
   return true;
 }
@@ -125,9 +145,34 @@ bool PeerLink::find_destination() {
 }
 
 void PeerLink::keep_aside() {
-  auto bytes = std::make_unique_for_overwrite<std::byte[]>(arriving_->header.size);
-  kept_.push_back({arriving_->header, std::move(bytes), false, nullptr});
+  kept_.push_back({.header = arriving_->header});
   arriving_->kept = &kept_.back();
+}
+
+/// Where the next bytes of the arriving message go: not all that are missing, where it is kept
+/// aside; none where there is no memory for them.
+std::span<std::byte> PeerLink::place_of_next() {
+  if (arriving_->receive) return arriving_->receive->bytes.subspan(arriving_->received);
+  try {
+    return place_aside();
+  } catch (const std::bad_alloc&) {
+    fail_link(ErrorCode::no_space,
+              fmt::format("There is no memory left to keep a message of rank {} of {} bytes, of "
+                          "which {} have come.",
+                          peer_, arriving_->header.size, arriving_->received));
+    return {};
+  }
+}
+
+std::span<std::byte> PeerLink::place_aside() {
+  auto& pieces = arriving_->kept->pieces;
+  const std::size_t in_piece = arriving_->received % kPiece;
+  const std::size_t rest = arriving_->header.size - arriving_->received;
+  const std::size_t piece = std::min(kPiece, rest + in_piece);
+  if (pieces.size() == arriving_->received / kPiece) {
+    pieces.push_back(std::make_unique_for_overwrite<std::byte[]>(piece));
+  }
+  return std::span(pieces.back().get(), piece).subspan(in_piece);
 }
 
 std::size_t PeerLink::receive_some(std::size_t at_most) {
@@ -136,11 +181,8 @@ std::size_t PeerLink::receive_some(std::size_t at_most) {
                       fmt::format("A message of rank {} was given up half received.", peer_)));
     return 0;
   }
-  std::byte* data =
-      arriving_->receive ? arriving_->receive->bytes.data() : arriving_->kept->bytes.get();
-  const std::size_t rest = arriving_->header.size - arriving_->received;
-  const std::size_t count =
-      in_.read(std::span(data + arriving_->received, std::min(rest, at_most)));
+  const std::span<std::byte> place = place_of_next();
+  const std::size_t count = in_.read(place.first(std::min(place.size(), at_most)));
   arriving_->received += count;
   traffic_.received += count;
   return count;
@@ -159,8 +201,12 @@ void PeerLink::finish_arriving() {
 /// Ends the life of `kept`. A receive that was abandoned meanwhile gets nothing, and the message is
 /// gone all the same.
 void PeerLink::deliver(Kept& kept) {
-  if (!kept.receive->abandoned && kept.header.size > 0) {
-    std::memcpy(kept.receive->bytes.data(), kept.bytes.get(), kept.header.size);
+  std::span<std::byte> to = kept.receive->bytes;
+  if (kept.receive->abandoned) kept.pieces.clear();
+  for (const auto& piece : kept.pieces) {
+    const std::size_t count = std::min(kPiece, to.size());
+    std::memcpy(to.data(), piece.get(), count);
+    to = to.subspan(count);
   }
   kept.receive->done = true;
   kept_.remove_if([&](const Kept& candidate) { return &candidate == &kept; });
@@ -176,11 +222,14 @@ bool PeerLink::unblock_sender() {
 
 bool PeerLink::sizes_agree(const Header& header, const ReceiveTransfer& receive) {
   if (header.size == receive.bytes.size()) return true;
-  Error error(ErrorCode::corrupt,
-              fmt::format("Rank {} sent {} bytes with tag {} where {} bytes were expected.", peer_,
-                          header.size, header.tag, receive.bytes.size()));
-  set_failure(error.about_rank(peer_));
+  fail_link(ErrorCode::corrupt,
+            fmt::format("Rank {} sent {} bytes with tag {} where {} bytes were expected.", peer_,
+                        header.size, header.tag, receive.bytes.size()));
   return false;
+}
+
+void PeerLink::fail_link(ErrorCode code, const std::string& message) {
+  set_failure(Error(code, message).about_rank(peer_));
 }
 
 void PeerLink::set_failure(const Error& failure) {

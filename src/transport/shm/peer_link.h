@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "transport/shm/rings.h"
 #include "transport/transport.h"
@@ -50,6 +52,10 @@ struct ReceiveTransfer : Transfer {
 ///
 /// A message that was given up half sent or half received leaves a ring that nobody can make sense
 /// of: that fails the link, as does a message of another size than its receive.
+///
+/// The peer is believed nothing: a header is copied before it is looked at, a message without a
+/// receive takes memory as its bytes come and not as it says, and a ring that is broken (rings.h) or
+/// a size that nobody can have is Error(corrupt) about the peer.
 class PeerLink {
  public:
   PeerLink(int peer, RingWriter out, RingReader in, std::size_t ring_bytes);
@@ -83,12 +89,13 @@ class PeerLink {
     std::uint64_t size;
   };
 
-  /// A message kept aside, perhaps still arriving, perhaps already asked for.
+  /// A message kept aside, perhaps still arriving, perhaps already asked for. Its bytes are in
+  /// pieces of kPiece bytes (the last may be smaller), each taken when the first byte of it comes.
   struct Kept {
     Header header;
-    std::unique_ptr<std::byte[]> bytes;
+    std::vector<std::unique_ptr<std::byte[]>> pieces = {};
     bool complete = false;
-    std::shared_ptr<ReceiveTransfer> receive;
+    std::shared_ptr<ReceiveTransfer> receive = nullptr;
   };
 
   /// The message at the front of the incoming ring. It goes to a receive or is kept aside; while
@@ -104,10 +111,13 @@ class PeerLink {
   bool read_header();
   bool find_destination();
   void keep_aside();
+  std::span<std::byte> place_of_next();
+  std::span<std::byte> place_aside();
   std::size_t receive_some(std::size_t at_most);
   void finish_arriving();
   void deliver(Kept& kept);
   bool sizes_agree(const Header& header, const ReceiveTransfer& receive);
+  void fail_link(ErrorCode code, const std::string& message);
 
   const int peer_;
   const std::size_t ring_bytes_;  // Of one direction; both are the same.

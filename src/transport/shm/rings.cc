@@ -39,7 +39,9 @@ RingWriter::RingWriter(RingMemory ring)
 
 std::size_t RingWriter::room() {
   const std::uint64_t read = ring_.counters->read.load(std::memory_order_acquire);
-  return ring_.bytes.size() - static_cast<std::size_t>(written_ - read);
+  const std::uint64_t on_its_way = written_ - read;
+  broken_ = broken_ || on_its_way > ring_.bytes.size();
+  return broken_ ? 0 : ring_.bytes.size() - static_cast<std::size_t>(on_its_way);
 }
 
 std::size_t RingWriter::write(std::span<const std::byte> bytes) {
@@ -63,7 +65,9 @@ RingReader::RingReader(RingMemory ring)
 
 std::size_t RingReader::available() {
   const std::uint64_t written = ring_.counters->written.load(std::memory_order_acquire);
-  return static_cast<std::size_t>(written - read_);
+  const std::uint64_t on_its_way = written - read_;
+  broken_ = broken_ || on_its_way > ring_.bytes.size();
+  return broken_ ? 0 : static_cast<std::size_t>(on_its_way);
 }
 
 std::size_t RingReader::read(std::span<std::byte> bytes) {

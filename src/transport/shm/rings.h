@@ -34,6 +34,10 @@ namespace cohort::transport {
 /// Nobody waits or wakes here: whoever has published rings the other rank's bell (RankState). A
 /// process that dies between copying and publishing leaves a ring in which those bytes were never
 /// written.
+///
+/// The other end writes to the same memory, and need not write what a ring can have. So each end
+/// keeps its own count to itself, loads the other's once for each copy, and looks whether more is on
+/// its way than the ring can hold. Such a ring is broken for good: it has no room and no bytes.
 
 /// Zeroed memory is an empty ring. Two cache lines, because each side writes its own.
 struct RingCounters {
@@ -55,6 +59,8 @@ class RingWriter {
 
   /// Bytes that fit now.
   std::size_t room();
+  /// Whether the reader has ever counted what cannot be.
+  bool is_broken() const { return broken_; }
 
   /// Copies as many of `bytes` as fit and returns how many. The reader sees them after publish().
   std::size_t write(std::span<const std::byte> bytes);
@@ -63,6 +69,7 @@ class RingWriter {
  private:
   RingMemory ring_;
   std::uint64_t written_;  // At or ahead of the shared counter, which publish() brings up to it.
+  bool broken_ = false;
 };
 
 /// The one reader of a ring.
@@ -72,6 +79,8 @@ class RingReader {
 
   /// Bytes that are there now.
   std::size_t available();
+  /// Whether the writer has ever counted what cannot be.
+  bool is_broken() const { return broken_; }
 
   /// Copies as many bytes as are there and fit and returns how many. The writer may reuse their
   /// room after publish().
@@ -81,6 +90,7 @@ class RingReader {
  private:
   RingMemory ring_;
   std::uint64_t read_;  // At or ahead of the shared counter, which publish() brings up to it.
+  bool broken_ = false;
 };
 
 /// What every rank shows to the others. Only the rank itself sets `closed`, to 1 and never back.

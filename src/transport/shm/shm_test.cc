@@ -1,16 +1,21 @@
 // What shared memory has beyond the conformance suite: messages kept aside, sends that are given
-// up, and how much memory a group takes. Mostly one thread that plays all ranks in turn.
+// up, a rank that lies, and how much memory a group takes. Mostly one thread that plays all ranks in
+// turn.
 
 #include "transport/shm/shm.h"
 
 #include <cohort/error.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <limits>
 #include <thread>
 #include <vector>
 
 #include "os/memory.h"
 #include "transport/ranks_test_support.h"
+#include "transport/shm/rings.h"
 
 namespace cohort::transport {
 namespace {
@@ -20,13 +25,19 @@ using Bytes = std::vector<std::byte>;
 /// Ranks that one thread can use in turn, because nobody has to wait while messages fit the ring.
 class Shm : public ::testing::Test {
  protected:
+  static constexpr std::size_t kRingBytes = 1024;
+
+  /// Memory of which nothing is used.
+  void SetUp() override { region_ = os::SharedMemory::create(shm_bytes_needed(2, options_)); }
+  std::span<std::byte> bytes() const { return {region_.data(), region_.size()}; }
+
   std::unique_ptr<Transport> connect(int rank) {
     return make_shm_transport(rank, 2, {region_.data(), region_.size()}, os::PeerWatch(), options_);
   }
 
  private:
-  ShmOptions options_{.ring_bytes = 1024};
-  os::SharedMemory region_ = os::SharedMemory::create(shm_bytes_needed(2, options_));
+  ShmOptions options_{.ring_bytes = kRingBytes};
+  os::SharedMemory region_;
 };
 
 TEST_F(Shm, SmallSendsAreCompleteAtOnce) {
@@ -101,6 +112,100 @@ TEST_F(Shm, AHalfSentMessageThatIsAbandonedEndsTheConnection) {
         zero->wait(*operation, soon());
       },
       Error);
+}
+
+/// Rank 1 of two, which writes into the memory that it shares with rank 0 whatever it likes.
+class LyingRank : public Shm {
+ protected:
+  /// As the header of peer_link.h, and bytes behind it.
+  void write_message(Tag tag, std::uint64_t size, std::size_t bytes_that_come = 0) {
+    const std::uint64_t header[] = {tag, size};
+    RingWriter writer(from_liar());
+    writer.write(std::as_bytes(std::span(header)));
+    writer.write(Bytes(bytes_that_come));
+    writer.publish();
+  }
+
+  RingMemory from_liar() const { return layout_.ring(bytes().data(), 1, 0); }
+  RingMemory to_liar() const { return layout_.ring(bytes().data(), 0, 1); }
+
+  /// What rank 0 gets to hear that waits for 8 bytes with tag 1.
+  static Error error_of_receive(Transport& zero, Deadline deadline = soon()) {
+    Bytes got(8);
+    try {
+      zero.wait(*zero.irecv(1, 1, got), deadline);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.rank(), 1);
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("ank 1"));
+      return error;
+    }
+    ADD_FAILURE() << "it has got something";
+    return Error(ErrorCode::invalid, "");
+  }
+
+ private:
+  RingLayout layout_{2, kRingBytes};
+};
+
+TEST_F(LyingRank, CannotMakeAReceiverTakeMoreThanItAskedFor) {
+  const auto zero = connect(0);
+  write_message(1, 800, 800);
+  EXPECT_EQ(error_of_receive(*zero).code(), ErrorCode::corrupt);
+}
+
+TEST_F(LyingRank, CannotAnnounceWhatNobodyHasMemoryFor) {
+  for (const std::uint64_t size :
+       {std::numeric_limits<std::uint64_t>::max(), (std::uint64_t{1} << 47) + 1}) {
+    SetUp();
+    const auto zero = connect(0);
+    write_message(7, size);
+    EXPECT_EQ(error_of_receive(*zero).code(), ErrorCode::corrupt) << size;
+  }
+}
+
+// Of what it announces only some bytes ever come; memory is taken for those.
+TEST_F(LyingRank, WhatItOnlyAnnouncesTakesNoMemory) {
+  const auto zero = connect(0);
+  write_message(7, std::uint64_t{1} << 46, 500);
+  EXPECT_EQ(error_of_receive(*zero, Deadline::in_seconds(0.02)).code(), ErrorCode::timeout);
+}
+
+TEST_F(LyingRank, CannotMakeAReceiverReadPastItsRing) {
+  for (const std::uint64_t written : {std::uint64_t{kRingBytes} + 1, std::uint64_t{1} << 40,
+                                      std::numeric_limits<std::uint64_t>::max()}) {
+    SetUp();
+    const auto zero = connect(0);
+    write_message(7, 100 * kRingBytes, 100);
+    from_liar().counters->written = written;
+    EXPECT_EQ(error_of_receive(*zero).code(), ErrorCode::corrupt) << written;
+  }
+}
+
+TEST_F(LyingRank, CannotMakeASenderWritePastItsRing) {
+  const Bytes large(100 * kRingBytes, std::byte{1});
+  for (const std::uint64_t read : {std::uint64_t{kRingBytes} + 1, std::uint64_t{1} << 40,
+                                   std::numeric_limits<std::uint64_t>::max()}) {
+    SetUp();
+    const auto zero = connect(0);
+    const auto sending = zero->isend(1, 1, large);
+    to_liar().counters->read = read;
+    try {
+      zero->wait(*sending, soon());
+      ADD_FAILURE() << "all was sent";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::corrupt) << read;
+      EXPECT_EQ(error.rank(), 1);
+    }
+  }
+}
+
+// Where the bytes of a position stand is what the writer says, and always in the ring.
+TEST_F(LyingRank, CannotMoveTheRing) {
+  const auto zero = connect(0);
+  write_message(1, 8, 8);
+  from_liar().counters->start = std::uint64_t{1} << 40 | 13;
+  Bytes got(8);
+  EXPECT_THROW(zero->wait(*zero->irecv(1, 1, got), Deadline::in_seconds(0.02)), Error);
 }
 
 /// A group of many ranks, all in this thread, in a region that takes pages on use.
