@@ -62,6 +62,9 @@ struct DataParallelOptions {
 /// that one would on their batches joined; wait(rows) does so for any numbers of rows. Batch norm
 /// sees the rows of its rank alone.
 ///
+/// What goes wrong on one rank in the middle of a step (a sparse gradient, a rank that dies, a reducer
+/// of the program's own that throws) is an Error on all, and the group is over.
+///
 /// It keeps no hooks, and no copy of the gradients but the one they are summed in: what wait() and
 /// finish() leave as a gradient is overwritten by the next. The module must outlive it, and keep its
 /// parameters: new ones, and frozen ones that are to be trained from now on, need a new DataParallel.

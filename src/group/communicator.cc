@@ -352,10 +352,10 @@ void Communicator::guarded(const Call& call, const std::function<void()>& body) 
   }
 }
 
-void Communicator::end(const Error& reason) {
+Error Communicator::end(const Error& reason) {
   Error told = reason.with_context(fmt::format("rank {} ended the group", rank()));
   if (!told.rank()) told.about_rank(rank());
-  end_for(told);
+  return end_for(told);
 }
 
 // What is wrong between ranks says who called what already.

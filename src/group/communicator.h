@@ -113,8 +113,9 @@ class Communicator {
 
   /// The group is over, for a reason that the others cannot see by themselves: something has gone
   /// wrong on this rank between two calls. They get it in the call they are in, or in their next, and
-  /// every later call throws it here. Nothing where the group is over already.
-  void end(const Error& reason);
+  /// every later call throws it here. Returns why the group is over, which is what was told first:
+  /// `reason` may be what another rank's has led to.
+  Error end(const Error& reason);
 
   /// For what was started here; see Pending::wait.
   void wait(Pending& pending, std::optional<Deadline> deadline = std::nullopt);

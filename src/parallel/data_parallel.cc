@@ -62,17 +62,55 @@ struct DataParallel::State {
     if (*pauses > 0) return;
     check_still_frozen();
     if (group.world() == 1) return;
-    forget_used();
-    memory->collect(used);
-    const std::vector<Turn> turns = take_turns({.module = module, .kind = kind, .value = value});
-    ++steps;
-    make_step(turns);
+    together(group, [&] {
+      forget_used();
+      memory->collect(used);
+      const std::vector<Turn> turns = take_turns({.module = module, .kind = kind, .value = value});
+      ++steps;
+      make_step(turns);
+    });
   }
 
   /// Several modules whose ranks run out of batches together: one at a time, as the others go on.
   static void finish(std::span<State* const> all, const std::function<void(std::size_t)>& step) {
+    const Group& group = all.front()->group;
+    if (group.world() > 1) together(group, [&] { finish_together(all, step); });
+  }
+
+  const Group group;
+  const std::vector<NamedTensor> parameters;
+  const std::vector<NamedTensor> buffers;
+  const DataParallelOptions options;
+  const std::uint64_t module;
+  const std::shared_ptr<int> pauses = std::make_shared<int>(0);
+  std::vector<NamedTensor> trained;
+  std::vector<NamedTensor> frozen;
+  std::int64_t steps = 0;  ///< That its model has made together with others.
+  std::unique_ptr<parallel::GradientMemory> memory;
+  std::unique_ptr<parallel::GradientAverage> average;
+  std::vector<std::uint8_t> used;  ///< By parameter; as long as that of any module of the group.
+  std::vector<std::uint8_t> once_used;  ///< In this step or before; with error feedback only.
+
+ private:
+  /// What goes wrong on one rank in the middle of a step ends the group: the others wait for it.
+  template <class Body>
+  static void together(const Group& group, Body&& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      const Error reason = GroupAccess::communicator(group).end(error);
+      if (error.code() == ErrorCode::peer_lost)
+        throw reason;  // Whom it missed may have missed another.
+      throw;
+    } catch (const std::exception& error) {  // Of a reducer, or a step, of the program's own.
+      GroupAccess::communicator(group).end(Error(ErrorCode::cancelled, error.what()));
+      throw;
+    }
+  }
+
+  static void finish_together(std::span<State* const> all,
+                              const std::function<void(std::size_t)>& step) {
     State& first = *all.front();
-    if (first.group.world() == 1) return;
     const Turn own{.module = all.size() == 1 ? first.module : Turn::kAnyModule,
                    .kind = step ? Turn::Kind::follows : Turn::Kind::stands};
     for (;;) {
@@ -97,21 +135,6 @@ struct DataParallel::State {
     for (State* one : all) one->catch_up(own.kind);
   }
 
-  const Group group;
-  const std::vector<NamedTensor> parameters;
-  const std::vector<NamedTensor> buffers;
-  const DataParallelOptions options;
-  const std::uint64_t module;
-  const std::shared_ptr<int> pauses = std::make_shared<int>(0);
-  std::vector<NamedTensor> trained;
-  std::vector<NamedTensor> frozen;
-  std::int64_t steps = 0;  ///< That its model has made together with others.
-  std::unique_ptr<parallel::GradientMemory> memory;
-  std::unique_ptr<parallel::GradientAverage> average;
-  std::vector<std::uint8_t> used;  ///< By parameter; as long as that of any module of the group.
-  std::vector<std::uint8_t> once_used;  ///< In this step or before; with error feedback only.
-
- private:
   /// Ranks of one program make their objects in the same order, so equal numbers are the same module.
   std::uint64_t number_of_this_group() const { return ++GroupAccess::state(group).modules; }
 

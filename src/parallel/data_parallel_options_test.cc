@@ -159,6 +159,57 @@ TEST(DataParallelErrors, WhatCannotBeTrainedTogetherIsRefused) {
   }
 }
 
+/// Fails on one rank only.
+class FailingReducer : public GradientReducer {
+ public:
+  explicit FailingReducer(const Group& group) : group_(group) {}
+  void add(const torch::Tensor&) override {}
+  void finish() override {
+    if (group_.rank() == 1) throw std::runtime_error("no way to the accelerator");
+    group_.barrier();
+  }
+
+ private:
+  const Group group_;
+};
+
+// The others are in a call by then, or come to one, and would wait for as long as ranks may take.
+TEST(DataParallelErrors, WhatGoesWrongOnOneRankAloneIsToldOnAll) {
+  for (const char* engine : {"shm", "gloo"}) {
+    run_ranks(engine, 3, [](const Group& group) {
+      Vector module;
+      DataParallel parallel(group, module);
+      module.values.mutable_grad() = gradient_of(group.rank());
+      if (group.rank() == 1) module.values.mutable_grad() = module.values.grad().to_sparse();
+      const Error error = error_of([&] { parallel.wait(); });
+      EXPECT_THAT(error.what(), HasSubstr("the gradient of values is sparse"));
+      EXPECT_THAT(error_of([&] { group.barrier(); }).what(), HasSubstr("sparse"));
+    });
+    run_ranks(engine, 3, [](const Group& group) {
+      Vector module;
+      DataParallelOptions options;
+      options.reducer = std::make_shared<FailingReducer>(group);
+      DataParallel parallel(group, module, options);
+      module.values.mutable_grad() = gradient_of(group.rank());
+      try {
+        parallel.wait();
+        ADD_FAILURE() << "rank " << group.rank() << " has not heard of it";
+      } catch (const std::exception& error) {
+        EXPECT_THAT(error.what(), HasSubstr("no way to the accelerator"));
+      }
+    });
+    run_ranks(engine, 3, [](const Group& group) {
+      Vector one, other, third;
+      DataParallel for_one(group, one), for_other(group, other), for_third(group, third);
+      third.values.mutable_grad() = gradient_of(group.rank());
+      const Error error = error_of([&] {
+        group.rank() == 2 ? DataParallel::finish_all({&for_one, &for_other}) : for_third.wait();
+      });
+      EXPECT_THAT(error.what(), HasSubstr("module 3, which is not among those"));
+    });
+  }
+}
+
 TEST(DataParallelErrors, ARankThatLeavesIsNamed) {
   run_ranks(2, [](const Group& group) {
     Vector module;
