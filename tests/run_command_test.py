@@ -225,7 +225,7 @@ class RunCommandTest(CohortTest):
         self.addCleanup(os.close, terminal)
         os.write(terminal, b"hello\n")
         said = b""
-        while b"[rank 0] got hello" not in said:
+        while b"[rank 0] got hello" not in said or b"[rank 1] got" not in said:
             said += os.read(terminal, 1000)
         os.write(terminal, b"\x03")
         while b"[rank 0] interrupted" not in said:
