@@ -204,9 +204,9 @@ class OwnLoopOfTwoHostsTest(Programs, TwoHostsCase):
         self.assertLess(self.difference("both", "one"), 1e-4)
 
     def test_between_hosts_a_restart_goes_on_from_what_was_saved(self):
-        for process in self.start_hosts("quiet", 400):
+        for process in self.start_hosts("quiet", 200):
             self.assert_ends(process, 0)
-        other, first = self.start_hosts("hurt", 400, "--max-restarts", 1)
+        other, first = self.start_hosts("hurt", 200, "--max-restarts", 1)
         self.kill_a_rank(first, 0)
         self.assertIn("rank 0", self.assert_ends(first, 0))
         self.assertRegex(self.assert_ends(other, 0), r"\[rank [23]\] cohort: rank [23] in .*rank 0(?s:.*)restart 1 of 1")
