@@ -213,17 +213,32 @@ TEST_P(DoorTest, SilentStrangersGoAtOnceWhereAMemberWaits) {
   EXPECT_EQ(admitted[0].member.number, 3);
 }
 
-// One descriptor is left, and two are at the door.
+/// Whether the door answers an opening in so many looks, which are counted, and not timed.
+bool is_answered(Doorkeeper& door, const UniqueFd& socket, Answer& answer) {
+  for (int look = 0; look < 10; ++look) {
+    EXPECT_TRUE(door.look().empty());
+    if (::recv(socket.get(), &answer, sizeof(answer), MSG_DONTWAIT) > 0) return true;
+  }
+  return false;
+}
+
+// One descriptor is left, and two are at the door. (Without any, UBSan cannot look at the type of
+// `this`.)
 TEST_P(DoorTest, WhoHasSpokenIsHeardWhereDescriptorsRunOut) {
   const UniqueFd member = connect();
   const Connecting connecting(pass_.secret, Purpose::calls, {.number = 3});
   send_plain(member, connecting.opening());
   const UniqueFd waits = connect();
   std::vector<Doorkeeper::Admitted> admitted;
+  Doorkeeper& door = door_;
   {
     const DescriptorsLeft last(1);
-    send_plain(member, connecting.closing(answer_to(member)).value());
-    admitted = admit_until([&] { return !door_.is_taking(); });
+    Answer answer;
+    EXPECT_TRUE(is_answered(door, member, answer));
+    send_plain(member, connecting.closing(answer).value_or(Closing{}));
+    for (int look = 0; look < 10 && admitted.empty(); ++look) admitted = door.look();
+    EXPECT_TRUE(door.look().empty());
+    EXPECT_FALSE(door.is_taking()) << "there is no descriptor for the other";
   }
   ASSERT_EQ(admitted.size(), 1u);
   EXPECT_EQ(admitted[0].member.number, 3);
@@ -234,8 +249,12 @@ TEST_P(DoorTest, WhoIsSilentMakesRoomWhereDescriptorsRunOut) {
   const UniqueFd member = connect();
   const Connecting connecting(pass_.secret, Purpose::calls, {.number = 3});
   send_plain(member, connecting.opening());
-  const DescriptorsLeft last(1);
-  EXPECT_TRUE(connecting.closing(answer_to(member)));
+  Doorkeeper& door = door_;
+  {
+    const DescriptorsLeft last(1);
+    Answer answer;
+    EXPECT_TRUE(is_answered(door, member, answer));
+  }
   EXPECT_TRUE(is_dropped(silent));
 }
 

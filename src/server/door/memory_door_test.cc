@@ -288,9 +288,10 @@ TEST(MemoryDoor, RequestsThatLieAboutTheirSizesAreRefusedAndTheServerGoesOn) {
   EXPECT_TRUE(refused(request, kSideBytes));
   EXPECT_TRUE(refused(request, std::numeric_limits<std::uint64_t>::max() / 2));
   const std::vector<std::uint32_t> rows(1000, 1);
-  request.rows_wanted = {{.table = 0, .rows = rows, .values = {}, .width = 1 << 20}};
+  std::vector<float> values(rows.size() << 10);  // A message has their width, and not them.
+  request.rows_wanted = {{.table = 0, .rows = rows, .values = values}};
   EXPECT_TRUE(refused(request, 0)) << "more rows than its memory can take";
-  request.rows_wanted = {{.table = 7, .rows = rows, .values = {}, .width = 1}};
+  request.rows_wanted = {{.table = 7, .rows = rows, .values = std::span(values).first(1000)}};
   EXPECT_TRUE(refused(request, 0)) << "of a table that there is not";
   request.rows_wanted.clear();
   request.kind = RequestKind::leave;
@@ -309,9 +310,10 @@ TEST(MemoryDoor, MoreRowsThanItsMemoryTakesAreRefused) {
   Neighbour worker(1, server.door, server.store);
   const auto ask = [&](std::size_t count) {
     const std::vector<std::uint32_t> rows(count, 1);
+    std::vector<float> values(count * kWidth);  // A message has their width, and not them.
     Request request;
     request.header.worker = 1;
-    request.rows_wanted = {{.table = 0, .rows = rows, .values = {}, .width = kWidth}};
+    request.rows_wanted = {{.table = 0, .rows = rows, .values = values}};
     std::vector<std::byte> message;
     write_request(message, request);
     worker.ask(message, message.size());
