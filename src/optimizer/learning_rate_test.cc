@@ -72,7 +72,9 @@ TEST(LearningRate, IsNeverMoreThanTheMost) {
       largest = std::max(largest, rate(schedule, step, 4));
     }
     EXPECT_LE(largest, most) << schedule.kind;
-    if (schedule.warmup_steps < kSteps) EXPECT_NEAR(largest, most, 1e-6) << schedule.kind;
+    if (schedule.warmup_steps < kSteps) {
+      EXPECT_NEAR(largest, most, 1e-6) << schedule.kind;
+    }
   }
 }
 
