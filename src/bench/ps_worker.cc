@@ -60,11 +60,11 @@ void time_calls(const Group& group, int worker, const TimingPlan& plan, cluster:
     zeros.dense.values.resize(plan.count);
     client.initialise(zeros);
   }
-  std::ranges::fill(client.outgoing(), 1.0F);
+  std::ranges::fill(client.outgoing(), -1.0F);
   server::Exchange push, pull, both;
   push.push = both.push = true;
   pull.pull = both.pull = true;
-  push.lr = both.lr = -1;  // Minus minus one: a plain add.
+  push.lr = both.lr = 1;  // Minus minus one: a plain add.
   const server::Exchange* const calls[] = {&push, &pull, &both};
   for (std::size_t call = 0; call < seconds.size(); ++call) {
     seconds[call] = seconds_per_call(plan.repeats, [&] { client.exchange(*calls[call]); });
