@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <mutex>
 
 namespace cohort::meet {
@@ -26,10 +27,17 @@ constexpr std::uintptr_t kHugePage = 2 << 20;
 constexpr std::size_t kMostRoom = std::size_t{1} << 30;
 constexpr std::size_t kLeastRoom = 64 << 20;
 
+/// Addresses that nobody touches cost nothing, but where the system promises no more memory than it has.
+bool every_promise_counts() {
+  std::ifstream policy("/proc/sys/vm/overcommit_memory");
+  return policy.get() == '2';
+}
+
 // malloc's heap is grown once, by room that nobody touches, so that it costs addresses and no memory;
 // what is allocated there later comes in huge pages. glibc.malloc.hugetlb=1 does the same, but only
 // for whoever was started with it.
 void grow_heap_in_huge_pages() {
+  if (every_promise_counts()) return;
   for (std::size_t room = kMostRoom; room >= kLeastRoom; room /= 2) {
     void* const block = std::malloc(room);
     if (block == nullptr) continue;  // A limit of the process, or of the system.

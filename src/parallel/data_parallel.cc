@@ -103,7 +103,7 @@ struct DataParallel::State {
         throw reason;  // Whom it missed may have missed another.
       throw;
     } catch (const std::exception& error) {  // Of a reducer, or a step, of the program's own.
-      GroupAccess::communicator(group).end(Error(ErrorCode::cancelled, error.what()));
+      GroupAccess::communicator(group).end(Error(ErrorCode::peer_lost, error.what()));
       throw;
     }
   }

@@ -194,6 +194,11 @@ TEST(DataParallelErrors, WhatGoesWrongOnOneRankAloneIsToldOnAll) {
       try {
         parallel.wait();
         ADD_FAILURE() << "rank " << group.rank() << " has not heard of it";
+      } catch (const Error& error) {  // Of the others: a consequence, and whose.
+        EXPECT_NE(group.rank(), 1);
+        EXPECT_EQ(error.code(), ErrorCode::peer_lost);
+        EXPECT_EQ(error.rank(), 1);
+        EXPECT_THAT(error.what(), HasSubstr("no way to the accelerator"));
       } catch (const std::exception& error) {
         EXPECT_THAT(error.what(), HasSubstr("no way to the accelerator"));
       }
